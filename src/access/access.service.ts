@@ -1,0 +1,95 @@
+/** Who may act: the first organization and token, and the look-up of a bearer token. */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { encodeId, newId } from '../kernel/ids.js';
+import { Bug } from '../kernel/problems.js';
+import type { Pool } from '../platform/db/db.js';
+import type { Timing } from '../platform/time.js';
+import { findOrganization, findToken, hasToken, makeInstallationIfNone, makeTokenIfNew } from './access.sql.js';
+
+/** A token's look-up is kept this long, so that a revoked one is refused everywhere within it. */
+const REMEMBER_MS = 2_000;
+const REMEMBER_TOKENS = 1_000;
+
+/** Who asks, for which organization. */
+export interface Caller {
+  readonly organizationId: string;
+  /** Id of the organization's audit chain. */
+  readonly chain: string;
+  readonly principal: { readonly type: 'token'; readonly id: string; readonly name: string };
+}
+
+export class AccessService {
+  private readonly remembered = new Map<string, { readonly caller: Caller; readonly untilMs: number }>();
+
+  constructor(
+    private readonly pool: Pool,
+    private readonly timing: Timing,
+  ) {}
+
+  /** Makes the installation and its organization `default` when there is none. Safe on every start of every replica. */
+  async prepare(): Promise<void> {
+    const [installation, organization] = [newId(), newId()];
+    await makeInstallationIfNone(this.pool, {
+      installation,
+      installationChain: encodeId('ins', installation),
+      organization,
+      organizationChain: encodeId('org', organization),
+    });
+  }
+
+  /** Takes the token that the operator handed in, when the database has none yet. Returns whether it did. */
+  async bootstrap(token: string): Promise<boolean> {
+    return (await hasToken(this.pool)) ? false : this.make(token, 'bootstrap', true);
+  }
+
+  /** Makes this very token known, whatever other tokens there are: for who owns the data folder anyway. */
+  async admit(token: string, name: string): Promise<boolean> {
+    return this.make(token, name, false);
+  }
+
+  async hasToken(): Promise<boolean> {
+    return hasToken(this.pool);
+  }
+
+  /** The caller behind a bearer token, or `undefined`. */
+  async authenticate(token: string): Promise<Caller | undefined> {
+    const hash = hashOf(token);
+    const memo = hash.toString('base64');
+    const known = this.remembered.get(memo);
+    if (known && known.untilMs > this.timing.monotonicMs()) return known.caller;
+    const found = await findToken(this.pool, hash);
+    if (!found || !timingSafeEqual(found.hash, hash)) return undefined;
+    const caller: Caller = {
+      organizationId: found.organizationId,
+      chain: encodeId('org', found.organizationId),
+      principal: { type: 'token', id: encodeId('tok', found.id), name: found.name },
+    };
+    if (this.remembered.size >= REMEMBER_TOKENS) this.remembered.clear();
+    this.remembered.set(memo, { caller, untilMs: this.timing.monotonicMs() + REMEMBER_MS });
+    return caller;
+  }
+
+  private async make(token: string, name: string, bootstrap: boolean): Promise<boolean> {
+    const organization = await findOrganization(this.pool, 'default');
+    if (!organization) throw new Bug('the organization `default` is missing');
+    const id = newId();
+    return makeTokenIfNew(this.pool, {
+      id,
+      organizationId: organization.id,
+      chain: encodeId('org', organization.id),
+      object: encodeId('tok', id),
+      name,
+      hash: hashOf(token),
+      bootstrap,
+    });
+  }
+}
+
+/** A new random token; `cap_` tells people and scanners whose it is. */
+export function generateToken(): string {
+  return `cap_${randomBytes(32).toString('base64url')}`;
+}
+
+function hashOf(token: string): Buffer {
+  return createHash('sha256').update(token, 'utf8').digest();
+}

@@ -1,0 +1,43 @@
+/** The chain as it is stored: heads and windows of entries, for whoever recomputes it. */
+import type { Pool } from '../platform/db/db.js';
+
+export interface ChainHead {
+  readonly seq: number;
+  /** Lower-case hex; empty before the first entry. */
+  readonly link: string;
+}
+
+export interface StoredEntry {
+  readonly seq: number;
+  readonly claim: string;
+  readonly prev: string;
+  readonly link: string;
+}
+
+/** The newest coordinates of a chain; `undefined` when there is no such chain. */
+export async function readHead(pool: Pool, chain: string): Promise<ChainHead | undefined> {
+  const rows = await pool.run<ChainHead[]>(
+    (sql) => sql`select seq, encode(link, 'hex') as link from audit_heads where chain_id = ${chain}`,
+  );
+  return rows[0];
+}
+
+/** Entries `from` to `to` (both included), at most `limit`, in order. */
+export function readWindow(pool: Pool, chain: string, from: number, to: number, limit: number): Promise<StoredEntry[]> {
+  return pool.run<StoredEntry[]>(
+    (sql) => sql`
+    select seq, claim, encode(prev, 'hex') as prev, encode(link, 'hex') as link
+    from audit_entries
+    where chain_id = ${chain} and seq between ${from} and ${to}
+    order by seq
+    limit ${limit}`,
+  );
+}
+
+/** The id of the installation's own chain. */
+export async function installationChain(pool: Pool): Promise<string | undefined> {
+  const rows = await pool.run<{ chainId: string }[]>(
+    (sql) => sql`select chain_id from audit_heads where organization_id is null`,
+  );
+  return rows[0]?.chainId;
+}

@@ -1,0 +1,140 @@
+/**
+ * The way to PostgreSQL for every statement of the application. A change and all it drags along (event, audit entry)
+ * is ONE statement, so there is no transaction that a paused client could keep open. Each statement is bounded in
+ * time on the client's side too, because a half-open connection gives no error: what doesn't answer is canceled, and
+ * the pool it went through is replaced.
+ */
+import postgres from 'postgres';
+import type { Logger } from '../log/logger.js';
+
+export type Sql = postgres.Sql<{ bigint: number }>;
+
+/** A statement that didn't answer in time. Whether it was carried out is unknown. */
+export class StatementTimeout extends Error {
+  override readonly name = 'StatementTimeout';
+}
+
+export interface PoolOptions {
+  readonly url: string;
+  /** False behind a transaction-mode pooler: no prepared statements, no session settings. */
+  readonly direct: boolean;
+  readonly name: string;
+  readonly size: number;
+  /** The server gives a statement up after this; the client a second later. */
+  readonly statementTimeoutMs: number;
+  readonly log: Logger;
+}
+
+/** SQLSTATEs after which the same statement may simply be sent again. */
+const TRANSIENT = new Set([
+  '40001', // serialization_failure
+  '40P01', // deadlock_detected
+  '55P03', // lock_not_available (lock_timeout)
+  '57014', // query_canceled (statement_timeout, or our own bound)
+  '57P01', // admin_shutdown
+  '57P02', // crash_shutdown
+  '57P03', // cannot_connect_now
+  '57P05', // idle_session_timeout
+  '25006', // read_only_sql_transaction: the server was demoted
+  '53300', // too_many_connections
+  '53400', // configuration_limit_exceeded
+  'CONNECTION_CLOSED',
+  'CONNECTION_ENDED',
+  'CONNECTION_DESTROYED',
+  'CONNECT_TIMEOUT',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
+
+/** True when nothing is wrong with the statement itself: the connection, the server or a lock was in the way. */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof StatementTimeout) return true;
+  const code = errorCode(error);
+  return code !== undefined && (TRANSIENT.has(code) || code.startsWith('08'));
+}
+
+/** The SQLSTATE or system error code of an error, when it has one. */
+export function errorCode(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** A small pool for one purpose. Leases and ends of runs never wait behind reads: they have pools of their own. */
+export class Pool {
+  private sql: Sql;
+  private ended = false;
+  /** Statements sent and not answered yet. */
+  inFlight = 0;
+
+  constructor(private readonly options: PoolOptions) {
+    this.sql = connect(options);
+  }
+
+  get size(): number {
+    return this.options.size;
+  }
+
+  /**
+   * Sends the one statement that `statement` makes. Rejects with the driver's error, or with `StatementTimeout`
+   * when no answer came in time; then the statement may or may not have been carried out.
+   */
+  async run<T>(statement: (sql: Sql) => postgres.PendingQuery<T & postgres.MaybeRow[]>): Promise<T> {
+    const sql = this.sql;
+    const query = statement(sql);
+    const boundMs = this.options.statementTimeoutMs + 1_000;
+    let timer: NodeJS.Timeout | undefined;
+    const bound = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(new StatementTimeout(`no answer from the database in ${boundMs} ms`));
+        query.cancel();
+        this.replace(sql);
+      }, boundMs);
+    });
+    this.inFlight += 1;
+    try {
+      return (await Promise.race([query, bound])) as T;
+    } finally {
+      clearTimeout(timer);
+      this.inFlight -= 1;
+    }
+  }
+
+  /** Closes the pool; statements in flight get `timeoutSeconds` to end. */
+  async close(timeoutSeconds = 1): Promise<void> {
+    this.ended = true;
+    await this.sql.end({ timeout: timeoutSeconds });
+  }
+
+  /** Puts a fresh pool in the place of one whose connection went silent; the old one's statements fail at once. */
+  private replace(silent: Sql): void {
+    if (this.ended || this.sql !== silent) return;
+    this.options.log.warn({ code: 'db_pool_replaced', pool: this.options.name }, 'database connection went silent');
+    this.sql = connect(this.options);
+    void silent.end({ timeout: 1 }).catch(() => undefined);
+  }
+}
+
+function connect(options: PoolOptions): Sql {
+  return postgres(options.url, {
+    max: options.size,
+    prepare: options.direct,
+    connect_timeout: 5,
+    idle_timeout: 0,
+    max_lifetime: null,
+    keep_alive: 10,
+    backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),
+    onnotice: () => undefined,
+    transform: { column: { from: postgres.toCamel } },
+    types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
+    connection: {
+      application_name: `capstan ${options.name}`,
+      ...(options.direct ? { statement_timeout: options.statementTimeoutMs, lock_timeout: 2_000 } : {}),
+    },
+  });
+}

@@ -1,0 +1,116 @@
+/** Rows 13 and 14: a run is canceled in place, or its holder is told to stop it. */
+import type { JsonValue } from '../kernel/json.js';
+import type { Pool } from '../platform/db/db.js';
+import { endingCtes } from './ending.sql.js';
+import type { CancelKind } from './run.js';
+
+export interface Cancel {
+  readonly runId: string;
+  readonly organizationId: string;
+  readonly chain: string;
+  readonly object: string;
+  readonly kind: CancelKind;
+  readonly detail: string;
+  /** TypeID and name of who cancels. */
+  readonly by: string;
+  readonly byName: string;
+}
+
+export interface Canceled {
+  readonly runId: string;
+  /** `ended`: canceled in place. `requested`: flagged now. `already`: an earlier request stands. */
+  readonly result: 'ended' | 'requested' | 'already';
+  readonly receipt: string | null;
+}
+
+/**
+ * Cancels runs. The live row is locked first, then its state decides.
+ *
+ * guard     the run is the organization's and has not ended; of several requests only the first writes
+ * outcomes  one row per run that has a live row; what is missing has ended or never was
+ * locks     live rows by id → runs → events → chains
+ */
+export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Canceled[]> {
+  return pool.run<Canceled[]>(
+    (sql) => sql`
+    with locked as materialized (
+      select l.run_id, l.state, l.cancel_requested_at, i.chain, i.object, i.kind, i.detail, i.by, i."byName" as by_name
+      from jsonb_to_recordset(${sql.json(cancels as unknown as JsonValue)}::jsonb) as i (
+        "runId" uuid, "organizationId" uuid, chain text, object text, kind text, detail text, by text, "byName" text)
+      join live_runs l on l.run_id = i."runId" and l.organization_id = i."organizationId"
+      order by l.run_id
+      for update of l
+    ),
+    flagged as (
+      update live_runs l
+      set cancel_requested_at = date_trunc('milliseconds', db_clock()), cancel_kind = k.kind, cancel_detail = k.detail,
+          event_seq = l.event_seq + 1
+      from locked k
+      where l.run_id = k.run_id
+        and k.state in ('claimed', 'running')
+        and k.cancel_requested_at is null                    -- the first request only
+      returning l.run_id, l.run_day, l.event_seq, l.cancel_requested_at, l.fence
+    ),
+    request_event as (
+      insert into run_events (run_day, run_id, seq, type, at, data)
+      select f.run_day, f.run_id, f.event_seq, 'run.cancel_requested', f.cancel_requested_at,
+             jsonb_build_object('kind', k.kind, 'by', k.by, 'detail', k.detail)
+      from flagged f join locked k on k.run_id = f.run_id
+      returning run_id
+    ),
+    requested as (
+      select k.run_id, k.chain,
+             jsonb_strip_nulls(jsonb_build_object(
+               'action', 'run.cancel_requested', 'object', k.object, 'principal', k.by, 'principalName', k.by_name,
+               'cancelKind', k.kind, 'fence', f.fence)) as payload
+      from locked k
+      join flagged f on f.run_id = k.run_id
+      join request_event v on v.run_id = k.run_id
+    ),
+    ending as materialized (
+      select k.run_id, 'canceled' as state, 'canceled' as code, k.kind, k.detail, null::integer as exit_code,
+             null::text as signal, null::jsonb as output, null::text as output_digest, k.by, k.by_name, k.object,
+             null::text as worker, k.chain
+      from locked k
+      where k.state in ('held', 'pending', 'parked')
+    ),
+    ${endingCtes(sql)},
+    change as (
+      select run_id, chain, payload, 'ended' as result from ended
+      union all
+      select run_id, chain, payload, 'requested' from requested
+    ),
+    entry as (
+      select array_agg(chain order by run_id) as chains, array_agg(payload order by run_id) as payloads,
+             array_agg(run_id order by run_id) as run_ids
+      from change
+    ),
+    appended as materialized (
+      select e.run_ids[a.entry] as run_id, a.receipt
+      from entry e
+      cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a
+    )
+    select k.run_id, coalesce(c.result, 'already') as result, a.receipt
+    from locked k
+    left join change c on c.run_id = k.run_id
+    left join appended a on a.run_id = k.run_id`,
+  );
+}
+
+/** Runs that have been executing for longer than `maxMs`, without a cancel request yet. */
+export function findOverdue(
+  pool: Pool,
+  maxMs: number,
+  limit: number,
+): Promise<{ runId: string; organizationId: string }[]> {
+  return pool.run<{ runId: string; organizationId: string }[]>(
+    (sql) => sql`
+    select run_id, organization_id from live_runs
+    where holder is not null
+      and state = 'running'
+      and cancel_requested_at is null
+      and started_at < db_now() - ${maxMs} * interval '1 millisecond'
+    order by run_id
+    limit ${limit}`,
+  );
+}

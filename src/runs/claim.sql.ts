@@ -1,0 +1,235 @@
+/** Rows 6, 7 and 9: a worker takes pending runs, moves them to running, or gives them back unstarted. */
+import type { JsonValue } from '../kernel/json.js';
+import type { Pool, Sql } from '../platform/db/db.js';
+import { endingCtes } from './ending.sql.js';
+import type { ClaimedRun, Hold, LiveState } from './run.js';
+
+/** The queues a worker serves; `*` alone means all of them. */
+export type ServedQueues = readonly string[];
+
+/**
+ * Takes up to `limit` pending runs, oldest first within their priority.
+ *
+ * guard     own worker row live, lease unexpired by the database's clock, read under a lock that reap needs;
+ *           run pending, due, in a served queue
+ * outcomes  the runs that are now ours; fewer than asked for does not mean that there are no more
+ * locks     worker row (key share) → live rows, skipping those that others hold
+ * index     live_runs_claim, one probe per served queue
+ */
+export function claimIfLive(pool: Pool, worker: string, queues: ServedQueues, limit: number): Promise<ClaimedRun[]> {
+  return pool.run<ClaimedRun[]>(
+    (sql) => sql`
+    with recursive me as materialized (
+      select id from workers
+      where id = ${worker}
+        and state = 'live'                                   -- not draining, not reaped
+        and lease_until > db_clock()                         -- the lease holds at this very moment
+      for key share
+    ),
+    ${servedCte(sql, queues)},
+    candidate as materialized (
+      select next.run_id, next.priority, next.position
+      from me
+      cross join served s
+      cross join lateral (
+        select l.run_id, l.priority, l.position
+        from live_runs l
+        where l.state = 'pending'
+          and l.not_before is null                           -- due
+          and l.queue = s.queue
+        order by l.priority desc, l.position
+        limit ${limit}
+        for update skip locked
+      ) next
+      order by next.priority desc, next.position
+      limit ${limit}
+    ),
+    claimed as (
+      update live_runs l
+      set state = 'claimed', holder = ${worker}, fence = l.fence + 1, claimed_at = db_now()
+      from candidate c
+      where l.run_id = c.run_id
+      returning l.run_id, l.fence, l.priority, l.position
+    )
+    select c.run_id, c.fence, r.organization_id, r.kind, r.name, r.spec, r.timeout_ms
+    from claimed c join runs r on r.id = c.run_id
+    order by c.priority desc, c.position`,
+  );
+}
+
+function servedCte(sql: Sql, queues: ServedQueues) {
+  if (!queues.includes('*')) return sql`served (queue) as (select unnest(${queues as string[]}::text[]))`;
+  return sql`
+    served (queue) as (                                      -- every queue with something due, by index hops
+      (select queue from live_runs where state = 'pending' and not_before is null order by queue limit 1)
+      union all
+      select (select l.queue from live_runs l
+              where l.state = 'pending' and l.not_before is null and l.queue > s.queue
+              order by l.queue limit 1)
+      from served s where s.queue is not null
+    )`;
+}
+
+/**
+ * Moves claimed runs to running, before their tools start.
+ *
+ * guard     own worker row live and lease unexpired, locked against reap; run claimed (or already running: an answer
+ *           was lost) under this holder and this fence; no cancel request
+ * outcomes  one row per run that may be executed now; what is missing must not be
+ * locks     worker row (key share) → live rows by id
+ */
+export function startIfHeld(pool: Pool, worker: string, holds: readonly Hold[]): Promise<{ runId: string }[]> {
+  return pool.run<{ runId: string }[]>(
+    (sql) => sql`
+    with me as materialized (
+      select id from workers
+      where id = ${worker}
+        and state = 'live'
+        and lease_until > db_clock()
+      for key share
+    ),
+    locked as materialized (
+      select l.run_id
+      from me
+      cross join jsonb_to_recordset(${sql.json(holds as unknown as JsonValue)}::jsonb) as i ("runId" uuid, fence integer)
+      join live_runs l on l.run_id = i."runId"
+      where l.holder = me.id                                 -- still this life's
+        and l.fence = i.fence                                -- and this claim's
+        and ((l.state = 'claimed' and l.cancel_requested_at is null) or l.state = 'running')
+      order by l.run_id
+      for update of l
+    )
+    update live_runs l
+    set state = 'running', started_at = coalesce(l.started_at, date_trunc('milliseconds', db_clock()))
+    from locked k
+    where l.run_id = k.run_id
+    returning l.run_id`,
+  );
+}
+
+/** A claimed, unstarted run that goes back. */
+export interface Release extends Hold {
+  readonly chain: string;
+  readonly object: string;
+  readonly worker: string;
+}
+
+/**
+ * Gives claimed runs back, in their old place; one with a cancel request ends canceled instead.
+ *
+ * guard     run claimed under this holder and this fence (no lease check: giving back is always safe)
+ * outcomes  one row per run that was given back or canceled
+ * locks     live rows by id → runs → events → chains
+ */
+export function releaseIfHeld(
+  pool: Pool,
+  worker: string,
+  releases: readonly Release[],
+): Promise<{ runId: string; state: 'pending' | 'canceled' }[]> {
+  return pool.run<{ runId: string; state: 'pending' | 'canceled' }[]>(
+    (sql) => sql`
+    with locked as materialized (
+      select l.*, i.chain, i.object, i.worker
+      from jsonb_to_recordset(${sql.json(releases as unknown as JsonValue)}::jsonb)
+             as i ("runId" uuid, fence integer, chain text, object text, worker text)
+      join live_runs l on l.run_id = i."runId"
+      where l.holder = ${worker}
+        and l.fence = i.fence
+        and l.state = 'claimed'
+      order by l.run_id
+      for update of l
+    ),
+    back as (
+      update live_runs l
+      set state = 'pending', holder = null, claimed_at = null, event_seq = l.event_seq + 1
+      from locked k
+      where l.run_id = k.run_id and k.cancel_requested_at is null
+      returning l.run_id, l.run_day, l.event_seq, l.fence
+    ),
+    released as (
+      insert into run_events (run_day, run_id, seq, type, at, data)
+      select run_day, run_id, event_seq, 'run.released', db_now(), jsonb_build_object('fence', fence) from back
+      returning run_id
+    ),
+    ending as materialized (
+      select k.run_id, 'canceled' as state, 'canceled' as code, k.cancel_kind as kind,
+             coalesce(k.cancel_detail, 'canceled before it started') as detail, null::integer as exit_code,
+             null::text as signal, null::jsonb as output, null::text as output_digest, k.worker as by,
+             null::text as by_name, k.object, k.worker, k.chain
+      from locked k
+      where k.cancel_requested_at is not null
+    ),
+    ${endingCtes(sql)},
+    entry as (
+      select array_agg(chain order by run_id) as chains, array_agg(payload order by run_id) as payloads,
+             array_agg(run_id order by run_id) as run_ids
+      from ended
+    ),
+    appended as (
+      select count(*) as n from entry e cross join lateral audit_append(e.chains, e.payloads, e.run_ids)
+    )
+    select r.run_id, 'pending' as state from released r
+    union all
+    select d.run_id, 'canceled' from ended d where (select n from appended) > 0`,
+  );
+}
+
+/**
+ * Makes runs whose time has come claimable. Returns how many.
+ *
+ * guard     run pending, its instant reached by the database's clock
+ */
+export async function promoteDue(pool: Pool, limit: number): Promise<number> {
+  const rows = await pool.run<{ runId: string }[]>(
+    (sql) => sql`
+    with due as (
+      select run_id from live_runs
+      where state = 'pending'
+        and not_before <= db_now()
+      order by run_id
+      limit ${limit}
+      for update skip locked
+    )
+    update live_runs l set not_before = null from due where l.run_id = due.run_id
+    returning l.run_id`,
+  );
+  return rows.length;
+}
+
+/** What the database says this life holds. */
+export function holdingsOf(pool: Pool, worker: string): Promise<{ runId: string; fence: number; state: LiveState }[]> {
+  return pool.run<{ runId: string; fence: number; state: LiveState }[]>(
+    (sql) => sql`select run_id, fence, state from live_runs where holder = ${worker}`,
+  );
+}
+
+export interface Pulse {
+  /** Something pending and due waits in a served queue. */
+  readonly claimable: boolean;
+  /** Some run's not-before instant has been reached. */
+  readonly due: boolean;
+  /** Runs of this life with a cancel request. */
+  readonly canceled: string[];
+  /** Milliseconds by which the database's clock is ahead of the oldest unreaped lease; null when none is over. */
+  readonly leaseOverMs: number | null;
+}
+
+/** One cheap look that answers for all idle loops of a replica together. */
+export async function pulse(pool: Pool, worker: string, queues: ServedQueues): Promise<Pulse> {
+  const rows = await pool.run<Pulse[]>(
+    (sql) => sql`
+    select
+      exists (
+        select from live_runs
+        where state = 'pending' and not_before is null
+          and ${queues.includes('*') ? sql`true` : sql`queue = any (${queues as string[]}::text[])`}
+      ) as claimable,
+      exists (select from live_runs where state = 'pending' and not_before <= db_now()) as due,
+      array(select run_id from live_runs where holder = ${worker} and cancel_requested_at is not null) as canceled,
+      (select extract(epoch from db_clock() - min(lease_until)) * 1000 from workers
+       where state in ('live', 'draining') and lease_until < db_clock())::float8 as lease_over_ms`,
+  );
+  const row = rows[0];
+  if (!row) throw new Error('the pulse returned no row');
+  return row;
+}

@@ -1,0 +1,148 @@
+/** Reads of runs: one whole, a page of them, and their output and events. None of these takes a lock. */
+import type { Pool, Sql } from '../platform/db/db.js';
+import {
+  type CancelKind,
+  END_STATES,
+  type EndCode,
+  type EndState,
+  type Kind,
+  type Origin,
+  type Principal,
+  type RunState,
+} from './run.js';
+
+/** A run as it stands, its live row folded in. Instants are the database's. */
+export interface RunRow {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly kind: Kind;
+  readonly name: string | null;
+  readonly queue: string;
+  readonly priority: number;
+  readonly labels: Record<string, string>;
+  readonly spec: Record<string, unknown> | null;
+  readonly timeoutMs: number | null;
+  readonly notBefore: Date | null;
+  readonly state: RunState;
+  readonly origin: Origin;
+  readonly principal: Principal;
+  readonly parentId: string | null;
+  readonly rootId: string;
+  readonly rerunOf: string | null;
+  readonly createdAt: Date;
+  readonly claimedAt: Date | null;
+  readonly startedAt: Date | null;
+  readonly endedAt: Date | null;
+  readonly fence: number;
+  readonly workerId: string | null;
+  readonly workerName: string | null;
+  readonly leaseUntil: Date | null;
+  readonly cancelRequestedAt: Date | null;
+  readonly output: unknown;
+  readonly endCode: EndCode | null;
+  readonly endKind: CancelKind | null;
+  readonly endDetail: string | null;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly endBy: string | null;
+  readonly submittedReceipt: string | null;
+  readonly cancelReceipt: string | null;
+  readonly endedReceipt: string | null;
+}
+
+/** What a page of runs leaves out: the payloads, which may be large. */
+export type Detail = 'whole' | 'summary';
+
+function runColumns(sql: Sql, detail: Detail) {
+  return sql`
+    r.id, r.organization_id, r.kind, r.name, r.queue, r.priority, r.labels, r.timeout_ms, r.not_before, r.origin,
+    r.principal, r.parent_id, r.root_id, r.rerun_of, r.created_at,
+    ${detail === 'whole' ? sql`r.spec, r.output` : sql`null::jsonb as spec, null::jsonb as output`},
+    coalesce(r.state, l.state) as state,
+    coalesce(r.claimed_at, l.claimed_at) as claimed_at,
+    coalesce(r.started_at, l.started_at) as started_at,
+    r.ended_at, coalesce(r.fence, l.fence) as fence,
+    w.id as worker_id, w.name as worker_name,
+    case when l.holder is not null then w.lease_until end as lease_until,
+    coalesce(r.cancel_requested_at, l.cancel_requested_at) as cancel_requested_at,
+    r.end_code, r.end_kind, r.end_detail, r.exit_code, r.signal, r.end_by,
+    a.submitted_receipt, a.cancel_receipt, a.ended_receipt`;
+}
+
+function runTables(sql: Sql) {
+  return sql`
+    runs r
+    left join live_runs l on l.run_id = r.id
+    left join workers w on w.id = coalesce(r.worker_id, l.holder)
+    left join lateral (
+      select
+        max(e.receipt) filter (where e.action = 'run.submitted') as submitted_receipt,
+        max(e.receipt) filter (where e.action = 'run.cancel_requested') as cancel_receipt,
+        max(e.receipt) filter (where e.action = 'run.ended') as ended_receipt
+      from (select action, chain_id || ':' || seq || ':' || encode(link, 'hex') as receipt
+            from audit_entries where run_id = r.id) e
+    ) a on true`;
+}
+
+/** The organization's run of this id, if there is one. */
+export async function findRun(pool: Pool, organizationId: string, id: string): Promise<RunRow | undefined> {
+  const rows = await pool.run<RunRow[]>(
+    (sql) => sql`
+    select ${runColumns(sql, 'whole')}
+    from ${runTables(sql)}
+    where r.id = ${id} and r.organization_id = ${organizationId}
+      and coalesce(r.state, l.state) is not null`,
+  );
+  return rows[0];
+}
+
+export interface RunFilter {
+  readonly state?: readonly RunState[];
+  readonly kind?: Kind;
+  readonly queue?: string;
+  readonly origin?: Origin;
+  /** All of these labels. */
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly createdAfter?: Date;
+  readonly createdBefore?: Date;
+}
+
+/** The place behind which a page begins: the last run of the page before. */
+export interface PageStart {
+  readonly createdAt: Date;
+  readonly id: string;
+}
+
+/** A page of the organization's runs, newest first. Index: runs_newest. */
+export function listRuns(
+  pool: Pool,
+  organizationId: string,
+  filter: RunFilter,
+  after: PageStart | undefined,
+  limit: number,
+): Promise<RunRow[]> {
+  return pool.run<RunRow[]>(
+    (sql) => sql`
+    select ${runColumns(sql, 'summary')}
+    from ${runTables(sql)}
+    where r.organization_id = ${organizationId}
+      and ${stateCondition(sql, filter.state)}
+      and ${filter.kind === undefined ? sql`true` : sql`r.kind = ${filter.kind}`}
+      and ${filter.queue === undefined ? sql`true` : sql`r.queue = ${filter.queue}`}
+      and ${filter.origin === undefined ? sql`true` : sql`r.origin = ${filter.origin}`}
+      and ${filter.labels === undefined ? sql`true` : sql`r.labels @> ${sql.json(filter.labels)}::jsonb`}
+      and ${filter.createdAfter === undefined ? sql`true` : sql`r.created_at > ${filter.createdAfter}`}
+      and ${filter.createdBefore === undefined ? sql`true` : sql`r.created_at < ${filter.createdBefore}`}
+      and ${after === undefined ? sql`true` : sql`(r.created_at, r.id) < (${after.createdAt}, ${after.id})`}
+    order by r.created_at desc, r.id desc
+    limit ${limit}`,
+  );
+}
+
+function stateCondition(sql: Sql, states: readonly RunState[] | undefined) {
+  if (states === undefined) return sql`coalesce(r.state, l.state) is not null`;
+  const ended: readonly string[] = END_STATES;
+  const asEnded = states.filter((state): state is EndState => ended.includes(state));
+  const asLive = states.filter((state) => !ended.includes(state));
+  return sql`(r.state = any (${asEnded}::text[]) or l.state = any (${asLive}::text[]))`;
+}

@@ -1,0 +1,165 @@
+/** Row 1: a run comes to be, with its key, its first event and its audit entry. */
+import { type JsonValue } from '../kernel/json.js';
+import type { Pool } from '../platform/db/db.js';
+import type { Kind, Origin, Principal } from './run.js';
+
+/** A checked submit. Ids are chosen before the first try and sent again unchanged. */
+export interface NewRun {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly chain: string;
+  /** The run's TypeID. */
+  readonly object: string;
+  readonly kind: Kind;
+  readonly name: string | null;
+  readonly queue: string;
+  readonly priority: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly spec: Readonly<Record<string, unknown>>;
+  readonly specDigest: string;
+  readonly timeoutMs: number | null;
+  readonly notBefore: string | null;
+  readonly origin: Origin;
+  readonly principal: Principal;
+  readonly rerunOf: string | null;
+  readonly traceparent: string | null;
+  readonly key: string | null;
+  /** Digest of the whole request; what a later request with the same key is compared with. */
+  readonly requestDigest: string;
+}
+
+export interface Submitted {
+  readonly id: string;
+  readonly receipt: string;
+}
+
+/**
+ * Inserts runs that are new.
+ *
+ * guard     run id unseen anywhere; key unseen in its organization
+ * outcomes  one row per run that was made; what is missing was a replay or a clash: see `findEarlier`
+ * locks     idempotency keys (by organization, key) → runs → live rows → events → chains
+ * errors    23505 when the same run id is being made by somebody else at this moment: send again
+ */
+export function submitIfNew(pool: Pool, runs: readonly NewRun[]): Promise<Submitted[]> {
+  return pool.run<Submitted[]>(
+    (sql) => sql`
+    with input as materialized (
+      select i.*, row_number() over () as ord
+      from jsonb_to_recordset(${sql.json(runs as unknown as JsonValue)}::jsonb) as i (
+        id uuid, "organizationId" uuid, chain text, object text, kind text, name text, queue text, priority smallint,
+        labels jsonb, spec jsonb, "specDigest" text, "timeoutMs" bigint, "notBefore" timestamptz, origin text,
+        principal jsonb, "rerunOf" uuid, traceparent text, key text, "requestDigest" text)
+    ),
+    unseen as materialized (
+      select i.* from input i
+      where not exists (select from runs r where r.id = i.id)            -- the id is new
+    ),
+    keyed as (
+      insert into idempotency_keys (organization_id, key, digest, run_id)
+      select "organizationId", key, "requestDigest", id from unseen
+      where key is not null
+      order by "organizationId", key                                     -- one order of locking for everybody
+      on conflict do nothing                                             -- waits for one that is in flight
+      returning run_id
+    ),
+    fresh as materialized (
+      select u.*, row_number() over (order by u.ord) as entry from unseen u
+      where u.key is null or u.id in (select run_id from keyed)          -- the key is new
+    ),
+    record as (
+      insert into runs (id, organization_id, kind, name, queue, priority, labels, spec, spec_digest, timeout_ms,
+                        not_before, origin, principal, root_id, rerun_of, traceparent, created_at)
+      select id, "organizationId", kind, name, queue, priority, labels, spec, "specDigest", "timeoutMs",
+             "notBefore", origin, principal, id, "rerunOf", traceparent, date_trunc('milliseconds', db_now())
+      from fresh
+      order by ord
+      returning id, created_at
+    ),
+    live as (
+      insert into live_runs (run_id, organization_id, run_day, state, queue, priority, not_before, event_seq)
+      select f.id, f."organizationId", (r.created_at at time zone 'UTC')::date, 'pending', f.queue, f.priority,
+             case when f."notBefore" > db_now() then f."notBefore" end, 1
+      from fresh f join record r on r.id = f.id
+      order by f.ord                                                     -- positions follow the order of arrival
+      returning run_id, run_day
+    ),
+    event as (
+      insert into run_events (run_day, run_id, seq, type, at, data)
+      select l.run_day, l.run_id, 1, 'run.submitted', r.created_at,
+             jsonb_build_object('origin', f.origin, 'principal', f.principal)
+      from live l join record r on r.id = l.run_id join fresh f on f.id = l.run_id
+      returning run_id
+    ),
+    entry as (
+      select array_agg(f.chain order by f.entry) as chains,
+             array_agg(f.id order by f.entry) as run_ids,
+             array_agg(jsonb_strip_nulls(jsonb_build_object(
+               'action', 'run.submitted', 'object', f.object, 'principal', f.principal ->> 'id',
+               'principalName', f.principal ->> 'name', 'kind', f.kind, 'queue', f.queue, 'origin', f.origin,
+               'specDigest', f."specDigest", 'key', f.key)) order by f.entry) as payloads
+      from fresh f join event v on v.run_id = f.id
+    )
+    select f.id, a.receipt
+    from entry e
+    cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a
+    join fresh f on f.entry = a.entry
+    order by f.ord`,
+  );
+}
+
+export interface EarlierKey {
+  readonly organizationId: string;
+  readonly key: string;
+  readonly digest: string;
+  readonly runId: string;
+}
+
+/** The rows that kept keys from being new, read in a statement of its own, after the insert. */
+export function findKeys(
+  pool: Pool,
+  keys: readonly { readonly organizationId: string; readonly key: string }[],
+): Promise<EarlierKey[]> {
+  return pool.run<EarlierKey[]>(
+    (sql) => sql`
+    select k.organization_id, k.key, k.digest, k.run_id
+    from idempotency_keys k
+    join jsonb_to_recordset(${sql.json(keys as unknown as JsonValue)}::jsonb) as i ("organizationId" uuid, key text)
+      on k.organization_id = i."organizationId" and k.key = i.key`,
+  );
+}
+
+export interface EarlierRun {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly specDigest: string;
+}
+
+/** Runs that already bear one of these ids, whoever made them. */
+export function findRuns(pool: Pool, ids: readonly string[]): Promise<EarlierRun[]> {
+  return pool.run<EarlierRun[]>(
+    (sql) => sql`select id, organization_id, spec_digest from runs where id = any (${ids as string[]}::uuid[])`,
+  );
+}
+
+/**
+ * Forgets keys whose run ended longer than `ttlMs` ago, a bounded number at a time. Returns how many went.
+ */
+export async function expireKeys(pool: Pool, ttlMs: number, limit: number): Promise<number> {
+  const rows = await pool.run<{ gone: number }[]>(
+    (sql) => sql`
+    with old as (
+      select k.organization_id, k.key
+      from idempotency_keys k left join runs r on r.id = k.run_id
+      where k.created_at < db_now() - ${ttlMs} * interval '1 millisecond'
+        and (r.id is null or r.ended_at < db_now() - ${ttlMs} * interval '1 millisecond')
+      order by k.organization_id, k.key
+      limit ${limit}
+      for update of k skip locked
+    )
+    delete from idempotency_keys k using old
+    where k.organization_id = old.organization_id and k.key = old.key
+    returning 1 as gone`,
+  );
+  return rows.length;
+}

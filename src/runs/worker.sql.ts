@@ -1,0 +1,140 @@
+/** Worker rows: a life is registered, renewed, drained, stopped, or reaped when its lease ran out. */
+import type { JsonValue } from '../kernel/json.js';
+import type { Pool } from '../platform/db/db.js';
+import type { NewWorker, WorkerState, WorkerView } from './worker.js';
+
+/**
+ * A life begins, with its first lease and its entry in the installation's chain.
+ *
+ * outcomes  the receipt; nothing when this very id is registered already (an answer was lost)
+ */
+export function registerIfNew(
+  pool: Pool,
+  worker: NewWorker,
+  ttlMs: number,
+  entry: { readonly chain: string; readonly object: string },
+): Promise<{ receipt: string }[]> {
+  return pool.run<{ receipt: string }[]>(
+    (sql) => sql`
+    with life as (
+      insert into workers (id, name, kind, slots, queues, version, ttl_ms, lease_until)
+      values (${worker.id}, ${worker.name}, ${worker.kind}, ${worker.slots}, ${worker.queues as string[]}::text[],
+              ${worker.version}, ${ttlMs}, db_clock() + ${ttlMs} * interval '1 millisecond')
+      on conflict do nothing
+      returning *
+    )
+    select a.receipt
+    from life l
+    cross join lateral audit_append(
+      array[${entry.chain}::text],
+      array[jsonb_build_object('action', 'worker.joined', 'object', ${entry.object}::text, 'name', l.name,
+                               'kind', l.kind, 'slots', l.slots, 'version', l.version)],
+      array[null::uuid]) a`,
+  );
+}
+
+/**
+ * Moves a life to draining or stopped. Draining takes the lock that claim and start share, so neither is in flight
+ * when it commits.
+ *
+ * guard     the life is live or draining
+ * outcomes  whether it is in that state now
+ */
+export async function leaveIfAlive(
+  pool: Pool,
+  worker: string,
+  state: 'draining' | 'stopped',
+  entry: { readonly chain: string; readonly object: string },
+): Promise<boolean> {
+  const rows = await pool.run<{ state: WorkerState }[]>(
+    (sql) => sql`
+    with locked as materialized (
+      select id from workers where id = ${worker} and state in ('live', 'draining') for update
+    ),
+    life as (
+      update workers w
+      set state = ${state}, ended_at = ${state === 'stopped' ? sql`db_clock()` : sql`null`}
+      from locked k where w.id = k.id
+      returning w.name, w.state
+    )
+    select l.state
+    from life l
+    cross join lateral audit_append(
+      array[${entry.chain}::text],
+      array[jsonb_build_object('action', ${`worker.${state}`}::text, 'object', ${entry.object}::text, 'name', l.name)],
+      array[null::uuid]) a`,
+  );
+  return rows.length > 0;
+}
+
+/** Lives whose lease has run out, at most `limit`. */
+export function findExpired(pool: Pool, limit: number): Promise<{ id: string; name: string }[]> {
+  return pool.run<{ id: string; name: string }[]>(
+    (sql) => sql`
+    select id, name from workers
+    where state in ('live', 'draining') and lease_until < db_clock()
+    order by id
+    limit ${limit}`,
+  );
+}
+
+export interface Reap {
+  readonly id: string;
+  readonly object: string;
+  readonly by: string;
+}
+
+/**
+ * Ends lives whose lease ran out; nothing else happens in this statement.
+ *
+ * guard     the life is live or draining, its lease is over by the database's clock
+ * outcomes  one row per life that was reaped now
+ * locks     worker rows by id, skipping those that others hold → the installation's chain
+ */
+export function reapIfExpired(pool: Pool, chain: string, reaps: readonly Reap[]): Promise<{ id: string }[]> {
+  return pool.run<{ id: string }[]>(
+    (sql) => sql`
+    with locked as materialized (
+      select w.id, i.object, i.by
+      from jsonb_to_recordset(${sql.json(reaps as unknown as JsonValue)}::jsonb) as i (id uuid, object text, by text)
+      join workers w on w.id = i.id
+      where w.state in ('live', 'draining')
+        and w.lease_until < db_clock()
+      order by w.id
+      for update of w skip locked
+    ),
+    reaped as (
+      update workers w set state = 'lost', ended_at = db_clock()
+      from locked k
+      where w.id = k.id
+        and w.lease_until < db_clock()                       -- read again under the lock
+      returning w.id, w.name, w.lease_until, k.object, k.by
+    ),
+    entry as (
+      select array_agg(${chain}::text) as chains, array_agg(null::uuid) as run_ids,
+             array_agg(jsonb_build_object('action', 'worker.lost', 'object', object, 'name', name, 'principal', by,
+                                          'leaseUntil', instant_text(lease_until)) order by id) as payloads
+      from reaped
+    ),
+    appended as materialized (
+      select count(*) as n from entry e cross join lateral audit_append(e.chains, e.payloads, e.run_ids)
+    )
+    select r.id from reaped r where (select n from appended) > 0`,
+  );
+}
+
+/** Lives that are not over, and those that ended within the last day, newest first. `connectedMs`: seen within. */
+export function listWorkers(pool: Pool, connectedMs: number): Promise<WorkerView[]> {
+  return pool.run<WorkerView[]>(
+    (sql) => sql`
+    select w.id, w.name, w.kind, w.slots, w.queues, w.version, w.state, w.lease_until, w.started_at, w.ended_at,
+           (select count(*)::integer from live_runs l where l.holder = w.id and l.state = 'running') as running,
+           w.state in ('live', 'draining')
+             and w.lease_until - w.ttl_ms * interval '1 millisecond'
+               > db_clock() - ${connectedMs} * interval '1 millisecond' as connected
+    from workers w
+    where w.state in ('live', 'draining') or w.ended_at > db_now() - interval '1 day'
+    order by w.started_at desc, w.id desc
+    limit 200`,
+  );
+}

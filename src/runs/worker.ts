@@ -1,0 +1,23 @@
+/** One life of an executing process: what it is called, what it serves, and until when its lease holds. */
+
+export const WORKER_STATES = ['live', 'draining', 'stopped', 'lost'] as const;
+export type WorkerState = (typeof WORKER_STATES)[number];
+
+export interface NewWorker {
+  /** The incarnation: random, made anew at every start. */
+  readonly id: string;
+  readonly name: string;
+  readonly kind: 'replica' | 'worker';
+  readonly slots: number;
+  readonly queues: readonly string[];
+  readonly version: string;
+}
+
+export interface WorkerView extends NewWorker {
+  readonly state: WorkerState;
+  readonly leaseUntil: Date;
+  readonly startedAt: Date;
+  readonly endedAt: Date | null;
+  readonly running: number;
+  readonly connected: boolean;
+}

@@ -1,0 +1,21 @@
+import { defineConfig } from 'vitest/config';
+
+const common = { environment: 'node', pool: 'forks', testTimeout: 30_000, hookTimeout: 60_000 } as const;
+
+/** `unit` needs nothing but Node's own speed; `integration` gets one real PostgreSQL from the global setup. */
+export default defineConfig({
+  test: {
+    maxWorkers: 2,
+    projects: [
+      { test: { ...common, name: 'unit', include: ['test/**/*.{unit,model}.spec.ts'] } },
+      {
+        test: {
+          ...common,
+          name: 'integration',
+          include: ['test/**/*.{contract,api,process}.spec.ts'],
+          globalSetup: ['test/global-setup.ts'],
+        },
+      },
+    ],
+  },
+});
