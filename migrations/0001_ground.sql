@@ -90,6 +90,7 @@ declare
   v_chain record;
   v_head record;
   v_i integer;
+  v_done integer := 0;
   v_seq bigint;
   v_prev bytea;
   v_at timestamptz;
@@ -131,7 +132,11 @@ begin
     return query
       select e.i, v_chain.chain_id || ':' || e.seq || ':' || encode(e.link, 'hex')
       from unnest(v_entries, v_seqs, v_links) as e (i, seq, link);
+    v_done := v_done + cardinality(v_entries);
   end loop;
+  if v_done <> cardinality(p_chain) then
+    raise exception 'an audit entry has no chain to be appended to' using errcode = 'foreign_key_violation';
+  end if;
 end $$;
 
 -- Workers -----------------------------------------------------------------------------------------------------------
@@ -211,7 +216,8 @@ create trigger runs_ended_never_change before update on runs
 create table live_runs (
   run_id uuid primary key references runs,
   organization_id uuid not null,
-  run_day date not null,                                   -- partition of the run's events and output
+  created_at timestamptz not null,
+  run_day date not null,                                   -- of created_at, UTC: partition of its events and output
   state text not null check (state in ('held', 'pending', 'claimed', 'running', 'parked')),
   queue text not null,
   priority smallint not null,

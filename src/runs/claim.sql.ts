@@ -210,12 +210,21 @@ export interface Pulse {
   readonly due: boolean;
   /** Runs of this life with a cancel request. */
   readonly canceled: string[];
-  /** Milliseconds by which the database's clock is ahead of the oldest unreaped lease; null when none is over. */
-  readonly leaseOverMs: number | null;
+  /** Some worker's lease is over and nobody has reaped it yet. */
+  readonly leaseOver: boolean;
+  /** Some live run's holder is a life that is over. */
+  readonly orphaned: boolean;
+  /** Some run has been executing for longer than any may. */
+  readonly overdue: boolean;
 }
 
 /** One cheap look that answers for all idle loops of a replica together. */
-export async function pulse(pool: Pool, worker: string, queues: ServedQueues): Promise<Pulse> {
+export async function pulse(
+  pool: Pool,
+  worker: string,
+  queues: ServedQueues,
+  maxRunDurationMs: number,
+): Promise<Pulse> {
   const rows = await pool.run<Pulse[]>(
     (sql) => sql`
     select
@@ -226,8 +235,16 @@ export async function pulse(pool: Pool, worker: string, queues: ServedQueues): P
       ) as claimable,
       exists (select from live_runs where state = 'pending' and not_before <= db_now()) as due,
       array(select run_id from live_runs where holder = ${worker} and cancel_requested_at is not null) as canceled,
-      (select extract(epoch from db_clock() - min(lease_until)) * 1000 from workers
-       where state in ('live', 'draining') and lease_until < db_clock())::float8 as lease_over_ms`,
+      exists (select from workers where state in ('live', 'draining') and lease_until < db_clock()) as lease_over,
+      exists (
+        select from live_runs l join workers w on w.id = l.holder
+        where l.holder is not null and w.state in ('lost', 'stopped')
+      ) as orphaned,
+      exists (
+        select from live_runs
+        where holder is not null and state = 'running' and cancel_requested_at is null
+          and started_at < db_now() - ${maxRunDurationMs} * interval '1 millisecond'
+      ) as overdue`,
   );
   const row = rows[0];
   if (!row) throw new Error('the pulse returned no row');

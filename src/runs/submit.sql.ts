@@ -30,6 +30,7 @@ export interface NewRun {
 
 export interface Submitted {
   readonly id: string;
+  readonly createdAt: Date;
   readonly receipt: string;
 }
 
@@ -77,8 +78,8 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[]): Promise<Submit
       returning id, created_at
     ),
     live as (
-      insert into live_runs (run_id, organization_id, run_day, state, queue, priority, not_before, event_seq)
-      select f.id, f."organizationId", (r.created_at at time zone 'UTC')::date, 'pending', f.queue, f.priority,
+      insert into live_runs (run_id, organization_id, created_at, run_day, state, queue, priority, not_before, event_seq)
+      select f.id, f."organizationId", r.created_at, (r.created_at at time zone 'UTC')::date, 'pending', f.queue, f.priority,
              case when f."notBefore" > db_now() then f."notBefore" end, 1
       from fresh f join record r on r.id = f.id
       order by f.ord                                                     -- positions follow the order of arrival
@@ -100,10 +101,11 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[]): Promise<Submit
                'specDigest', f."specDigest", 'key', f.key)) order by f.entry) as payloads
       from fresh f join event v on v.run_id = f.id
     )
-    select f.id, a.receipt
+    select f.id, r.created_at, a.receipt
     from entry e
     cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a
     join fresh f on f.entry = a.entry
+    join record r on r.id = f.id
     order by f.ord`,
   );
 }
