@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { LastLineReporter } from './test/reporter.js';
 
 const common = { environment: 'node', pool: 'forks', testTimeout: 30_000, hookTimeout: 60_000 } as const;
 
@@ -6,6 +7,7 @@ const common = { environment: 'node', pool: 'forks', testTimeout: 30_000, hookTi
 export default defineConfig({
   test: {
     maxWorkers: 2,
+    reporters: ['default', new LastLineReporter()],
     projects: [
       { test: { ...common, name: 'unit', include: ['test/**/*.{unit,model}.spec.ts'] } },
       {

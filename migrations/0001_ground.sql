@@ -267,6 +267,29 @@ create table run_output (
 ) partition by range (run_day);
 create table run_output_default partition of run_output default;
 
+-- Makes the partitions of today and the next days. The default partition stays empty, or attaching would have to move
+-- its rows; attaching (instead of creating in place) lets inserts into the other partitions go on.
+create function ensure_run_partitions(p_days_ahead integer) returns integer language plpgsql set lock_timeout = '2s' as $$
+declare
+  v_day date;
+  v_table text;
+  v_partition text;
+  v_made integer := 0;
+begin
+  perform pg_advisory_xact_lock(1129337941, 0);
+  for v_day in select (db_now() at time zone 'UTC')::date + n from generate_series(0, p_days_ahead) as n loop
+    foreach v_table in array array['run_events', 'run_output'] loop
+      v_partition := v_table || '_' || to_char(v_day, 'YYYYMMDD');
+      continue when to_regclass(v_partition) is not null;
+      execute format('create table %I (like %I including defaults including constraints)', v_partition, v_table);
+      execute format('alter table %I attach partition %I for values from (%L) to (%L)',
+                     v_table, v_partition, v_day, v_day + 1);
+      v_made := v_made + 1;
+    end loop;
+  end loop;
+  return v_made;
+end $$;
+
 -- Answers once given to an Idempotency-Key; `run_id` is no foreign key: the run may be removed before its key.
 create table idempotency_keys (
   organization_id uuid not null references organizations,

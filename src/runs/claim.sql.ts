@@ -196,10 +196,16 @@ export async function promoteDue(pool: Pool, limit: number): Promise<number> {
   return rows.length;
 }
 
-/** What the database says this life holds. */
-export function holdingsOf(pool: Pool, worker: string): Promise<{ runId: string; fence: number; state: LiveState }[]> {
-  return pool.run<{ runId: string; fence: number; state: LiveState }[]>(
-    (sql) => sql`select run_id, fence, state from live_runs where holder = ${worker}`,
+/** A run that the database says a life holds. */
+export interface Holding extends Hold {
+  readonly organizationId: string;
+  readonly state: LiveState;
+}
+
+/** All runs that the database says this life holds. */
+export function holdingsOf(pool: Pool, worker: string): Promise<Holding[]> {
+  return pool.run<Holding[]>(
+    (sql) => sql`select run_id, fence, organization_id, state from live_runs where holder = ${worker}`,
   );
 }
 

@@ -11,6 +11,7 @@ import { type Cancel, type Canceled, cancelIfLive } from './cancel.sql.js';
 import { findRun, listRuns, type PageStart, type RunFilter, type RunRow } from './read.sql.js';
 import type { Kind } from './run.js';
 import { isEnded } from './run.machine.js';
+import type { RunMetrics } from './run.metrics.js';
 import { type EarlierKey, type EarlierRun, findKeys, findRuns, type NewRun, submitIfNew } from './submit.sql.js';
 
 const LANE_ITEMS = 200;
@@ -58,9 +59,16 @@ export class RunsService {
   private readonly submits: Lane<NewRun, Fate>;
   private readonly cancels: Lane<Cancel, Canceled | undefined>;
 
-  constructor(private readonly platform: Platform) {
+  constructor(
+    private readonly platform: Platform,
+    private readonly metrics: RunMetrics,
+  ) {
     const lane = { maxItems: LANE_ITEMS, retryForMs: RETRY_FOR_MS, timing: platform.timing };
-    this.submits = new Lane({ ...lane, flush: (runs) => this.flushSubmits(runs) });
+    this.submits = new Lane({
+      ...lane,
+      flush: (runs) => this.flushSubmits(runs),
+      onFlush: (n) => metrics.countFlush('submit', n),
+    });
     this.cancels = new Lane({ ...lane, flush: (cancels) => this.flushCancels(cancels) });
   }
 
@@ -75,6 +83,7 @@ export class RunsService {
       });
       if ('again' in fate) continue;
       if ('made' in fate) {
+        this.metrics.countSubmitted();
         this.platform.bells.claimable.ring();
         return {
           run: rowOfNew(run, fate.made.createdAt, fate.made.receipt),
@@ -123,6 +132,7 @@ export class RunsService {
       by: caller.principal.id,
       byName: caller.principal.name,
     });
+    if (canceled?.result === 'ended') this.metrics.countEnded({ state: 'canceled', code: 'canceled' });
     if (canceled?.result === 'requested') this.platform.bells.canceled.ring();
     const run = await this.get(caller, id);
     if (isEnded(run.state) && run.state !== 'canceled') {

@@ -15,6 +15,8 @@ type SettingValues = { readonly [K in keyof Settings]: Settings[K] extends Setti
 export type Config = SettingValues & {
   /** From the moment a renewal is sent until a tool is told to stop: TTL less the kill grace less 2 s. */
   readonly toolDeadlineMs: number;
+  /** Where the programs of tools are looked up: this process's own PATH. */
+  readonly toolPath: string;
 };
 
 export type ConfigResult =
@@ -23,6 +25,7 @@ export type ConfigResult =
 
 /** Between the last KILL and the end of the lease. */
 const DEADLINE_MARGIN_MS = 2_000;
+const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin';
 
 /** A copy of the variables of this process. Nothing else reads `process.env`. */
 export function processEnvironment(): Environment {
@@ -48,6 +51,7 @@ export function readConfig(env: Environment): ConfigResult {
     config: Object.freeze({
       ...read,
       databaseDirectUrl: read.databaseDirectUrl ?? read.databaseUrl,
+      toolPath: env.PATH ?? DEFAULT_PATH,
       toolDeadlineMs: read.leaseTtlMs - read.killGraceMs - DEADLINE_MARGIN_MS,
     }),
   };

@@ -23,6 +23,8 @@ export interface PoolOptions {
   /** The server gives a statement up after this; the client a second later. */
   readonly statementTimeoutMs: number;
   readonly log: Logger;
+  /** Called when a connection was lost that nobody closed. */
+  readonly onSessionLost?: () => void;
 }
 
 /** SQLSTATEs after which the same statement may simply be sent again. */
@@ -73,7 +75,7 @@ export class Pool {
   inFlight = 0;
 
   constructor(private readonly options: PoolOptions) {
-    this.sql = connect(options);
+    this.sql = this.connect();
   }
 
   get size(): number {
@@ -115,26 +117,30 @@ export class Pool {
   private replace(silent: Sql): void {
     if (this.ended || this.sql !== silent) return;
     this.options.log.warn({ code: 'db_pool_replaced', pool: this.options.name }, 'database connection went silent');
-    this.sql = connect(this.options);
+    this.sql = this.connect();
     void silent.end({ timeout: 1 }).catch(() => undefined);
   }
-}
 
-function connect(options: PoolOptions): Sql {
-  return postgres(options.url, {
-    max: options.size,
-    prepare: options.direct,
-    connect_timeout: 5,
-    idle_timeout: 0,
-    max_lifetime: null,
-    keep_alive: 10,
-    backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),
-    onnotice: () => undefined,
-    transform: { column: { from: postgres.toCamel } },
-    types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
-    connection: {
-      application_name: `capstan ${options.name}`,
-      ...(options.direct ? { statement_timeout: options.statementTimeoutMs, lock_timeout: 2_000 } : {}),
-    },
-  });
+  private connect(): Sql {
+    const { url, size, direct, name, statementTimeoutMs } = this.options;
+    return postgres(url, {
+      max: size,
+      prepare: direct,
+      connect_timeout: 5,
+      idle_timeout: 0,
+      max_lifetime: null,
+      keep_alive: 10,
+      backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),
+      onnotice: () => undefined,
+      onclose: () => {
+        if (!this.ended) this.options.onSessionLost?.();
+      },
+      transform: { column: { from: postgres.toCamel } },
+      types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
+      connection: {
+        application_name: `capstan ${name}`,
+        ...(direct ? { statement_timeout: statementTimeoutMs, lock_timeout: 2_000 } : {}),
+      },
+    });
+  }
 }

@@ -1,0 +1,109 @@
+/** The calls of the API that the client makes, one method each. Every one may be sent more than once unharmed. */
+import { type ApiRequest, type HttpClient, readJson } from './http.js';
+import {
+  type ChainVerification,
+  decodePage,
+  decodeRun,
+  decodeVerification,
+  decodeWorker,
+  type Run,
+  type Worker,
+} from './resources.js';
+
+/** An answer as it came, for `--json`, and what it says, for a person. */
+export interface Answer<T> {
+  readonly document: unknown;
+  readonly value: T;
+}
+
+export interface Submitted extends Answer<Run> {
+  /** The key was used before: this is the run that it made then. */
+  readonly isReplay: boolean;
+}
+
+export interface RunFilter {
+  readonly state: readonly string[];
+  readonly kind?: string;
+  readonly queue?: string;
+  /** `[key, value]`; all of them. */
+  readonly labels: readonly (readonly [string, string])[];
+}
+
+/** The most that the server puts on one page. */
+const PAGE_ITEMS = 200;
+/** A whole chain is recomputed before the answer begins. */
+const VERIFY_TRY_MS = 280_000;
+
+export class Api {
+  constructor(readonly http: HttpClient) {}
+
+  /** `key` makes one run of however many tries. */
+  submit(submission: unknown, key: string): Promise<Submitted> {
+    // A header holds bytes: fetch takes each as one character.
+    const headers = { 'idempotency-key': Buffer.from(key, 'utf8').toString('latin1') };
+    const request: ApiRequest = { method: 'POST', path: 'v1/runs', body: submission, headers };
+    return this.http.send(
+      () => request,
+      async (response) => {
+        const document = await readJson(response);
+        const isReplay = response.headers.get('idempotency-replayed') === 'true';
+        return { document, value: decodeRun(document), isReplay };
+      },
+    );
+  }
+
+  run(id: string): Promise<Answer<Run>> {
+    return this.ask({ method: 'GET', path: pathOf(id) }, decodeRun);
+  }
+
+  cancel(id: string): Promise<Answer<Run>> {
+    return this.ask({ method: 'POST', path: `${pathOf(id)}/cancel` }, decodeRun);
+  }
+
+  /** Up to `limit` runs, newest first; `next` leads on when there are more. */
+  runs(filter: RunFilter, limit: number): Promise<{ items: Answer<Run>[]; next: string | null }> {
+    const query = new URLSearchParams();
+    for (const state of filter.state) query.append('state', state);
+    if (filter.kind !== undefined) query.set('kind', filter.kind);
+    if (filter.queue !== undefined) query.set('queue', filter.queue);
+    for (const [key, value] of filter.labels) query.append('label', `${key}:${value}`);
+    return this.list('v1/runs', query, limit, decodeRun);
+  }
+
+  workers(): Promise<{ items: Answer<Worker>[]; next: string | null }> {
+    return this.list('v1/workers', new URLSearchParams(), Number.POSITIVE_INFINITY, decodeWorker);
+  }
+
+  verifyAudit(): Promise<Answer<ChainVerification>> {
+    return this.ask({ method: 'GET', path: 'v1/audit/verify', tryMs: VERIFY_TRY_MS }, decodeVerification);
+  }
+
+  private ask<T>(request: ApiRequest, decode: (document: unknown) => T): Promise<Answer<T>> {
+    return this.http.send(
+      () => request,
+      async (response) => {
+        const document = await readJson(response);
+        return { document, value: decode(document) };
+      },
+    );
+  }
+
+  private async list<T>(path: string, filter: URLSearchParams, limit: number, decode: (item: unknown) => T) {
+    const items: Answer<T>[] = [];
+    let next: string | null = null;
+    do {
+      const query = new URLSearchParams(filter);
+      query.set('limit', String(Math.min(PAGE_ITEMS, limit - items.length)));
+      if (next !== null) query.set('cursor', next);
+      const page = await this.ask({ method: 'GET', path, query }, decodePage);
+      items.push(...page.value.items.map((document) => ({ document, value: decode(document) })));
+      next = page.value.next;
+    } while (next !== null && items.length < limit);
+    return { items, next };
+  }
+}
+
+/** Path of a run. */
+export function pathOf(id: string): string {
+  return `v1/runs/${encodeURIComponent(id)}`;
+}

@@ -1,0 +1,80 @@
+/**
+ * How a client command is declared: its name, its line of help and what it does; the options that all of them share,
+ * errors and Ctrl-C are added here.
+ */
+import { Command, CommanderError, Option } from 'commander';
+import { wrongUsage } from './failure.js';
+import { type ClientOptions, Session } from './session.js';
+import type { Shell } from './shell.js';
+
+/** Returns the exit code. `args` are the operands as they were given. */
+export type Act<T> = (session: Session, args: readonly string[], options: T) => Promise<number>;
+
+export class ClientCommands {
+  /** Of the command that ran. */
+  exitCode: number | undefined;
+
+  constructor(
+    private readonly root: Command,
+    private readonly shell: Shell,
+  ) {
+    addClientOptions(root);
+    root.exitOverride(refuse('')).enablePositionalOptions();
+  }
+
+  /** `name` is one word, or two for a command in a group. */
+  add<T extends object>(name: string, summary: string, act: Act<T>): Command {
+    const [word = '', inGroup] = name.split(' ');
+    const command = inGroup === undefined ? this.root.command(word) : this.groupOf(word).command(inGroup);
+    command.summary(summary).exitOverride(refuse(name));
+    addClientOptions(command);
+    return command.action(async () => {
+      // Given before the command's name or behind it, all of them count; behind it is nearer.
+      const options = { ...this.root.opts<ClientOptions>(), ...command.opts<ClientOptions & T>() };
+      const session = new Session(this.shell, options);
+      const interruption = this.shell.interrupted().then(() => {
+        throw session.interruption;
+      });
+      this.exitCode = await Promise.race([act(session, command.args, options), interruption]);
+    });
+  }
+
+  /** A command without client options; it ends in its own way. */
+  addServer(name: string, summary: string, start: () => Promise<void>): void {
+    this.root.command(name).summary(summary).exitOverride(refuse(name)).action(start);
+  }
+
+  private groupOf(word: string): Command {
+    const group = this.root.commands.find((command) => command.name() === word);
+    return group ?? this.root.command(word).exitOverride(refuse(word));
+  }
+}
+
+function addClientOptions(command: Command): void {
+  command
+    .option('--json', 'print one JSON document and nothing else')
+    .option('--url <url>', 'server (CAPSTAN_URL, otherwise this machine)')
+    .option('--token-file <file>', 'file that holds the API token (CAPSTAN_TOKEN_FILE, or CAPSTAN_TOKEN)')
+    .addOption(new Option('--token [value]').hideHelp())
+    .on('option:token', () => {
+      throw wrongUsage(
+        '--token is not taken: every user of this machine can read a command line',
+        'use --token-file FILE, CAPSTAN_TOKEN_FILE or CAPSTAN_TOKEN; think of that token as known now',
+      );
+    });
+}
+
+/** Turns the parser's complaints into ours; help and version are passed on. */
+function refuse(command: string): (error: CommanderError) => never {
+  return (error) => {
+    if (error.exitCode === 0 || error.code === 'commander.help') throw error;
+    const detail = error.message
+      .replace(/^error: /, '')
+      // What follows the = may be a secret behind a mistyped name.
+      .replace(/^(unknown option '-[^=']*)=.*'/s, "$1'")
+      .replace(/\s+/g, ' ');
+    const isForeign = error.code === 'commander.unknownOption' && command === 'script';
+    const hints = isForeign ? ['arguments of the script stand behind --'] : [];
+    throw wrongUsage(detail, ...hints, `see: capstan ${command && `${command} `}--help`);
+  };
+}

@@ -1,0 +1,112 @@
+/**
+ * Which server is asked, and with which token. Invariant: a token goes only to the host it was given for, which is
+ * the one named beside it: on the command line, in the environment, or this machine's own server for its own file.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ClientSettings, clientSettings } from '../platform/config/config.js';
+import type { Environment } from '../platform/config/setting.js';
+import { Failure, wrongUsage } from './failure.js';
+
+/** The token that a server with an embedded database makes for its own machine, in its data folder. */
+const ADMIN_TOKEN_FILE = 'admin-token';
+
+export interface Target {
+  /** Ends in a slash. */
+  readonly url: URL;
+  readonly token: string | undefined;
+  /** Where the token came from, or that there is none: for a person who was refused. */
+  readonly tokenSource: string;
+}
+
+export interface TargetOptions {
+  readonly url?: string;
+  readonly tokenFile?: string;
+}
+
+/** Reads a token's file when one is named. Fails with `usage` or `unable`. */
+export function targetOf(options: TargetOptions, env: Environment): Target {
+  const settings = clientSettings(env);
+  const url = serverUrl(options.url ?? settings.url, options.url === undefined ? 'CAPSTAN_URL' : '--url');
+  const { tokenFile } = options;
+  if (tokenFile !== undefined) return { url, ...fromFile(tokenFile, `--token-file ${tokenFile}`) };
+  if (settings.token !== undefined || settings.tokenFile !== undefined) {
+    return { url, ...fromEnvironment(settings, env, url) };
+  }
+  return { url, ...fromOwnServer(settings, env, url) };
+}
+
+function serverUrl(text: string, source: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isUsable = url !== undefined && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';
+  if (!isUsable) throw wrongUsage(`${source}: expected http://HOST:PORT or https://HOST`);
+  if (url.username !== '' || url.password !== '') {
+    throw wrongUsage(`${source}: a URL with a user or password in it is not taken`, 'use a token: capstan --help');
+  }
+  if (!url.pathname.endsWith('/')) url.pathname += '/';
+  return url;
+}
+
+type Credential = Pick<Target, 'token' | 'tokenSource'>;
+
+/** What stands in the environment belongs together: beside a CAPSTAN_URL the token is for that host alone. */
+function fromEnvironment(settings: ClientSettings, env: Environment, url: URL): Credential {
+  const name = settings.token === undefined ? 'CAPSTAN_TOKEN_FILE' : 'CAPSTAN_TOKEN';
+  if (env.CAPSTAN_URL) {
+    const own = serverUrl(settings.url, 'CAPSTAN_URL').origin;
+    if (own !== url.origin) {
+      throw noCredentials(
+        `${name} belongs to ${own} (CAPSTAN_URL) and is not sent to ${url.origin}`,
+        "name that server's own token with --token-file FILE, or set CAPSTAN_URL instead of --url",
+      );
+    }
+  }
+  if (settings.token !== undefined) return { token: checked(settings.token, name), tokenSource: name };
+  return fromFile(settings.tokenFile ?? '', `${name} (${settings.tokenFile})`);
+}
+
+/**
+ * The file is for this machine's server at the very address that its settings name. Another spelling of it, such as
+ * `localhost`, may lead to a process of somebody else that listens on [::1].
+ */
+function fromOwnServer(settings: ClientSettings, env: Environment, url: URL): Credential {
+  const own = clientSettings({ ...env, CAPSTAN_URL: undefined }).url;
+  const path = join(settings.dataDir, ADMIN_TOKEN_FILE);
+  if (url.origin !== new URL(own).origin) {
+    return { token: undefined, tokenSource: `no token was given (${path} is only for ${own})` };
+  }
+  try {
+    return { token: checked(tokenIn(path), path), tokenSource: path };
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    return { token: undefined, tokenSource: `no token was given, and ${path} ${whyUnreadable(error)}` };
+  }
+}
+
+function fromFile(path: string, source: string): Credential {
+  try {
+    return { token: checked(tokenIn(path), source), tokenSource: source };
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    throw noCredentials(`${source} ${whyUnreadable(error)}`);
+  }
+}
+
+function tokenIn(path: string): string {
+  return readFileSync(path, 'utf8').trim();
+}
+
+function whyUnreadable(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return code === 'ENOENT' ? 'does not exist' : `cannot be read${code && `: ${code}`}`;
+}
+
+/** Anything else could not stand in a header, and is rather another file taken by mistake. */
+function checked(token: string, source: string): string {
+  if (/^[\x21-\x7e]{1,255}$/.test(token)) return token;
+  throw noCredentials(`${source} holds no token (1 to 255 visible ASCII characters)`);
+}
+
+function noCredentials(detail: string, ...hints: readonly string[]): Failure {
+  return new Failure('unable', { title: 'credentials', detail, code: 'credentials' }, hints);
+}

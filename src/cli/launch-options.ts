@@ -1,0 +1,93 @@
+/** What `run` and `script` have in common on the command line, and the body of the submit that it makes. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { parseDuration } from '../kernel/duration.js';
+import { wrongUsage } from './failure.js';
+
+export interface LaunchOptions {
+  readonly name?: string;
+  readonly queue?: string;
+  readonly priority?: number;
+  readonly timeout?: string;
+  readonly label?: ReadonlyMap<string, string>;
+  readonly env?: ReadonlyMap<string, string>;
+  readonly cwd?: string;
+  readonly successCode?: readonly number[];
+  readonly idempotencyKey?: string;
+  readonly wait?: boolean;
+  /** Milliseconds. */
+  readonly waitLimit?: number;
+}
+
+export function addLaunchOptions(command: Command): Command {
+  return command
+    .option('--name <name>', 'what the run is called')
+    .option('--queue <queue>', 'queue it waits in (default: default)')
+    .option('--label <key=value>', 'label; may be given again', pairs('--label'))
+    .option('--env <key=value>', "variable of the tool's environment; may be given again", pairs('--env'))
+    .option('--cwd <dir>', "absolute folder on the worker's machine (default: a private one)")
+    .option('--timeout <duration>', 'longest time its tool may take, for instance 15m', duration)
+    .option('--priority <n>', 'from -100 to 100, higher first (default: 0)', integer(-100, 100))
+    .option('--success-code <n>', 'exit code that is a success (default: 0); may be given again', codes)
+    .option('--idempotency-key <key>', 'one run for this key, however often it is sent', idempotencyKey)
+    .option('--wait', 'copy the output until the run ends; exit with its code')
+    .addOption(new Option('--wait-limit <duration>', 'wait at most so long').argParser(milliseconds));
+}
+
+/** The body of a submit; what was not given is left to the server. */
+export function submissionOf(kind: string, spec: Readonly<Record<string, unknown>>, options: LaunchOptions): unknown {
+  const { name, queue, priority, timeout, label, env, cwd, successCode } = options;
+  return {
+    kind,
+    ...given({ name, queue, priority, timeout, labels: label && Object.fromEntries(label) }),
+    spec: { ...spec, ...given({ env: env && Object.fromEntries(env), cwd, successCodes: successCode }) },
+  };
+}
+
+function given(members: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
+
+/** Collects `key=value`. A refused text is never shown: it may hold a secret. */
+export function pairs(flag: string) {
+  return (text: string, before: ReadonlyMap<string, string> = new Map()): ReadonlyMap<string, string> => {
+    const at = text.indexOf('=');
+    if (at < 1) {
+      const hint = flag === '--env' ? ["nothing is taken from your own environment: --env NAME='value'"] : [];
+      throw wrongUsage(`${flag}: expected KEY=VALUE`, ...hint);
+    }
+    const key = text.slice(0, at);
+    if (before.has(key)) throw wrongUsage(`${flag}: ${key} is given twice`);
+    return new Map([...before, [key, text.slice(at + 1)]]);
+  };
+}
+
+export function integer(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^-?\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`Expected an integer from ${min} to ${max}.`);
+  };
+}
+
+function codes(text: string, before: readonly number[] = []): readonly number[] {
+  return [...before, integer(0, 255)(text)];
+}
+
+function duration(text: string): string {
+  milliseconds(text);
+  return text;
+}
+
+function milliseconds(text: string): number {
+  const ms = parseDuration(text);
+  if (ms !== undefined && ms > 0) return ms;
+  throw new InvalidArgumentError('Expected an integer and ms, s, m, h or d, for instance 90s.');
+}
+
+function idempotencyKey(text: string): string {
+  const bytes = Buffer.byteLength(text, 'utf8');
+  // Blanks at the ends would be lost on the wire, and with them the difference between two keys.
+  const isSendable = !/^\s|\s$|\p{Cc}/u.test(text) && text.isWellFormed();
+  if (isSendable && bytes >= 1 && bytes <= 255) return text;
+  throw new InvalidArgumentError('Expected 1 to 255 bytes without control characters or blanks at the ends.');
+}

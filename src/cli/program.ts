@@ -1,0 +1,92 @@
+/**
+ * The `capstan` program: which commands there are, and how a command line becomes an exit code. Server commands are
+ * handed in as functions, so that nothing of a server is loaded for a client command.
+ */
+import { Command, CommanderError } from 'commander';
+import { ClientCommands } from './commands.js';
+import { EXIT_CODES } from './exit-codes.js';
+import { Failure, failureDocument, failureText } from './failure.js';
+import { rootHelp } from './help.js';
+import { addInstallationCommands } from './installation.js';
+import { addLaunchCommands } from './launch.js';
+import { addRunsCommands } from './runs.js';
+import type { Shell } from './shell.js';
+
+/** What the commands of a server do; each of them reports its own failures. */
+export interface ServerCommands {
+  serve(): Promise<void>;
+  worker(): Promise<void>;
+  migrate(): Promise<void>;
+}
+
+export interface ProgramParts {
+  readonly shell: Shell;
+  readonly version: string;
+  readonly servers: ServerCommands;
+}
+
+/** The exit code of a client command; `undefined` after a server command, which has its own say about the process. */
+export async function runCommandLine(argv: readonly string[], parts: ProgramParts): Promise<number | undefined> {
+  const { shell } = parts;
+  const pages = { out: '', err: '' };
+  const { root, client } = declare(parts, pages);
+  try {
+    await root.parseAsync([...argv], { from: 'user' });
+    return client.exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return await showPages(shell, pages, error);
+    if (error instanceof Failure) return await report(error, wantsJson(argv), shell);
+    throw error;
+  }
+}
+
+function declare({ shell, version, servers }: ProgramParts, pages: { out: string; err: string }) {
+  const root = new Command('capstan').version(version, '--version', 'print the version');
+  root.configureOutput({
+    writeOut: (text) => {
+      pages.out += text;
+    },
+    writeErr: (text) => {
+      pages.err += text;
+    },
+    outputError: () => undefined,
+  });
+  root.helpInformation = () => rootHelp(root);
+  const client = new ClientCommands(root, shell);
+  addLaunchCommands(client);
+  addRunsCommands(client);
+  client.addServer('serve', 'serve the API, execute runs', servers.serve);
+  client.addServer('worker', 'only execute runs', servers.worker);
+  client.addServer('migrate', 'update the database schema', servers.migrate);
+  addInstallationCommands(client);
+  return { root, client };
+}
+
+/** Help and version: asked for, or instead of a command that is missing. */
+async function showPages(shell: Shell, pages: { out: string; err: string }, error: CommanderError): Promise<number> {
+  try {
+    if (pages.out !== '') await shell.stdout.write(pages.out);
+    if (pages.err !== '') await shell.stderr.write(pages.err);
+  } catch (failure) {
+    if (failure instanceof Failure) return failure.exitCode;
+    throw failure;
+  }
+  return error.exitCode === 0 ? EXIT_CODES.done.code : EXIT_CODES.usage.code;
+}
+
+async function report(failure: Failure, isJson: boolean, { stderr }: Shell): Promise<number> {
+  // Who closed our output wants to hear no more.
+  if (failure.exit === 'readerGone') return failure.exitCode;
+  // The terminal has shown ^C on this line.
+  const begin = failure.exit === 'interrupted' && stderr.isTerminal ? '\n' : '';
+  const text = isJson ? failureDocument(failure) : `${begin}${failureText(failure)}`;
+  // Where standard error is gone, the exit code says it.
+  await stderr.write(text).catch(() => undefined);
+  return failure.exitCode;
+}
+
+/** Also for a command line that couldn't be parsed to its end. */
+function wantsJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--');
+  return argv.slice(0, end < 0 ? argv.length : end).includes('--json');
+}

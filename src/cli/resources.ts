@@ -1,0 +1,142 @@
+/** The resources of the API as far as the client prints them or decides on them. Instants are RFC 3339 in UTC. */
+import { booleanOf, type Fields, fieldsOf, isFields, listOf, numberOf, optional, textOf } from './decode.js';
+
+export interface Run {
+  readonly id: string;
+  readonly kind: string;
+  readonly name: string | null;
+  readonly queue: string;
+  readonly priority: number;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Lists leave it out. */
+  readonly spec: Fields;
+  readonly timeout: string | null;
+  readonly state: string;
+  readonly createdAt: string;
+  readonly startedAt: string | null;
+  readonly endedAt: string | null;
+  readonly fence: number;
+  readonly worker: { readonly id: string; readonly name: string } | null;
+  readonly cancelRequestedAt: string | null;
+  readonly end: RunEnd | null;
+  readonly receipts: Readonly<Record<string, string>>;
+}
+
+export interface RunEnd {
+  readonly code: string;
+  readonly kind: string | null;
+  readonly detail: string;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+}
+
+export function decodeRun(value: unknown): Run {
+  const run = fieldsOf(value, 'the run');
+  return {
+    id: textOf(run, 'id'),
+    kind: textOf(run, 'kind'),
+    name: optional(run, 'name', textOf),
+    queue: textOf(run, 'queue'),
+    priority: numberOf(run, 'priority'),
+    labels: textsOf(run.labels),
+    spec: isFields(run.spec) ? run.spec : {},
+    timeout: optional(run, 'timeout', textOf),
+    state: textOf(run, 'state'),
+    createdAt: textOf(run, 'createdAt'),
+    startedAt: optional(run, 'startedAt', textOf),
+    endedAt: optional(run, 'endedAt', textOf),
+    fence: numberOf(run, 'fence'),
+    worker: optional(run, 'worker', workerOf),
+    cancelRequestedAt: optional(run, 'cancelRequestedAt', textOf),
+    end: optional(run, 'end', endOf),
+    receipts: textsOf(run.receipts),
+  };
+}
+
+function workerOf(run: Fields, name: string): { id: string; name: string } {
+  const worker = fieldsOf(run[name], name);
+  return { id: textOf(worker, 'id'), name: textOf(worker, 'name') };
+}
+
+function endOf(run: Fields, name: string): RunEnd {
+  const end = fieldsOf(run[name], name);
+  return {
+    code: textOf(end, 'code'),
+    kind: optional(end, 'kind', textOf),
+    detail: optional(end, 'detail', textOf) ?? '',
+    exitCode: optional(end, 'exitCode', numberOf),
+    signal: optional(end, 'signal', textOf),
+  };
+}
+
+/** The members of an object that are texts. */
+function textsOf(value: unknown): Record<string, string> {
+  const texts: Record<string, string> = {};
+  for (const [key, text] of Object.entries(isFields(value) ? value : {})) {
+    if (typeof text === 'string') texts[key] = text;
+  }
+  return texts;
+}
+
+export interface Worker {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly state: string;
+  readonly connected: boolean;
+  readonly running: number;
+  readonly slots: number;
+  readonly queues: readonly string[];
+  readonly version: string;
+  readonly leaseUntil: string | null;
+}
+
+export function decodeWorker(value: unknown): Worker {
+  const worker = fieldsOf(value, 'the worker');
+  return {
+    id: textOf(worker, 'id'),
+    name: textOf(worker, 'name'),
+    kind: textOf(worker, 'kind'),
+    state: textOf(worker, 'state'),
+    connected: booleanOf(worker, 'connected'),
+    running: numberOf(worker, 'running'),
+    slots: numberOf(worker, 'slots'),
+    queues: listOf(worker, 'queues').map(String),
+    version: textOf(worker, 'version'),
+    leaseUntil: optional(worker, 'leaseUntil', textOf),
+  };
+}
+
+export interface ChainVerification {
+  readonly ok: boolean;
+  readonly chain: string;
+  readonly entries: number;
+  readonly head: { readonly seq: number; readonly link: string };
+  readonly brokenAt: number | null;
+  readonly check: string | null;
+  readonly tookMs: number;
+}
+
+export function decodeVerification(value: unknown): ChainVerification {
+  const answer = fieldsOf(value, 'the verification');
+  const head = fieldsOf(answer.head, 'head');
+  return {
+    ok: booleanOf(answer, 'ok'),
+    chain: textOf(answer, 'chain'),
+    entries: numberOf(answer, 'entries'),
+    head: { seq: numberOf(head, 'seq'), link: textOf(head, 'link') },
+    brokenAt: optional(answer, 'brokenAt', numberOf),
+    check: optional(answer, 'check', textOf),
+    tookMs: numberOf(answer, 'tookMs'),
+  };
+}
+
+export interface Page {
+  readonly items: readonly unknown[];
+  readonly next: string | null;
+}
+
+export function decodePage(value: unknown): Page {
+  const page = fieldsOf(value, 'the list');
+  return { items: listOf(page, 'items'), next: optional(page, 'next', textOf) };
+}

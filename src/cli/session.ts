@@ -1,0 +1,45 @@
+/** One invocation of a client command: where it prints, whom it asks, and what it says when it is interrupted. */
+import { clientSettings } from '../platform/config/config.js';
+import { Api } from './api.js';
+import { type TargetOptions, targetOf } from './credentials.js';
+import { type Failure, interrupted } from './failure.js';
+import { HttpClient } from './http.js';
+import { Printer } from './print.js';
+import type { Shell } from './shell.js';
+
+export interface ClientOptions extends TargetOptions {
+  readonly json?: boolean;
+}
+
+export class Session {
+  readonly isJson: boolean;
+  readonly printer: Printer;
+  /** The answer to Ctrl-C; a command that leaves something behind says so here. */
+  interruption = interrupted();
+  private connected: Api | undefined;
+
+  constructor(
+    readonly shell: Shell,
+    private readonly options: ClientOptions,
+  ) {
+    this.isJson = options.json === true;
+    this.printer = new Printer(shell.stdout, clientSettings(shell.env).noColor);
+  }
+
+  /** Server and token are looked up when they are first needed. */
+  get api(): Api {
+    this.connected ??= this.connect();
+    return this.connected;
+  }
+
+  /** A remark for a person on standard error; a program that asked for JSON is spared it. */
+  async note(text: string): Promise<void> {
+    if (!this.isJson) await this.shell.stderr.write(`capstan: ${text}\n`);
+  }
+
+  private connect(): Api {
+    const { shell, options } = this;
+    const onRetry = (failure: Failure) => this.note(`${failure.message}; trying again`);
+    return new Api(new HttpClient(targetOf(options, shell.env), shell.timing, onRetry));
+  }
+}

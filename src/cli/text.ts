@@ -1,0 +1,14 @@
+/** Text that others chose, made fit for a terminal and for one field of a line. Pure. */
+
+/** Control characters, line separators, and the marks that turn the direction of writing. */
+const STEERING = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+/** The same text without anything that moves a cursor, ends a line or begins another field. */
+export function printable(text: string): string {
+  return text.replace(STEERING, (char) => (/[\t\n\r]/.test(char) ? ' ' : '\u{FFFD}'));
+}
+
+/** An argument as a shell would need it quoted. */
+export function quoted(argument: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`;
+}

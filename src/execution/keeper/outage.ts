@@ -1,0 +1,35 @@
+/** Whether the database can be reached, over all lives: one report when renewals start to fail, one when they're back. */
+import type { FromKeeper } from './keeper.js';
+import { nowMs } from './monotonic.js';
+import type { SharedMemory } from './shared-memory.js';
+
+const LONGEST_TEXT = 500;
+
+export class Outage {
+  private sinceMs: number | undefined;
+
+  constructor(
+    private readonly memory: SharedMemory,
+    private readonly report: (message: FromKeeper) => void,
+  ) {}
+
+  /** A failed statement took its session with it, so each counts as a loss of sessions. */
+  noteFailure(error: unknown): void {
+    this.memory.noteLoss();
+    if (this.sinceMs !== undefined) return;
+    this.sinceMs = nowMs();
+    this.report({ type: 'failing', sinceMs: Date.now(), error: errorText(error) });
+  }
+
+  noteSuccess(): void {
+    if (this.sinceMs === undefined) return;
+    this.report({ type: 'recovered', downMs: Math.round(nowMs() - this.sinceMs) });
+    this.sinceMs = undefined;
+  }
+}
+
+/** A refused connection to a name with several addresses says nothing itself; its parts do. */
+export function errorText(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(errorText).join('; ');
+  return (error instanceof Error ? error.message : String(error)).slice(0, LONGEST_TEXT);
+}

@@ -1,0 +1,111 @@
+/**
+ * The keeper's own session with the database, outside every pool. Invariant: nothing here waits for ever. A peer that
+ * vanished without a word (half-open TCP) answers nothing and reports no error, so each wait is bounded on this side
+ * and ends with the socket destroyed.
+ */
+import { Socket } from 'node:net';
+import pg from 'pg';
+import type { RenewTx } from './renew.sql.js';
+import { allowsPlain, sessionUrl } from './session-url.js';
+
+export interface SessionSettings {
+  readonly databaseUrl: string;
+  /** Bound of opening, and of each statement. */
+  readonly limitMs: number;
+  /** Called once when the session breaks while no statement is waiting for it. */
+  readonly onLost: () => void;
+}
+
+export class Session implements RenewTx {
+  private isDead = false;
+  private isBusy = false;
+
+  private constructor(
+    private readonly client: pg.Client,
+    private readonly socket: Socket,
+    private readonly settings: SessionSettings,
+  ) {}
+
+  static async open(settings: SessionSettings): Promise<Session> {
+    const giveUpAtMs = performance.now() + settings.limitMs;
+    try {
+      return await Session.connect(settings, sessionUrl(settings.databaseUrl), giveUpAtMs);
+    } catch (error) {
+      if (!allowsPlain(settings.databaseUrl) || !/does not support SSL/.test(String(error))) throw error;
+      return await Session.connect(settings, sessionUrl(settings.databaseUrl, true), giveUpAtMs);
+    }
+  }
+
+  private static async connect(settings: SessionSettings, url: string, giveUpAtMs: number): Promise<Session> {
+    const socket = new Socket();
+    const client = new pg.Client({
+      connectionString: url,
+      application_name: 'capstan keeper',
+      keepAlive: true,
+      keepAliveInitialDelayMillis: settings.limitMs,
+      stream: () => socket,
+    });
+    const session = new Session(client, socket, settings);
+    // Without a listener an idle session's end would be an uncaught error, and the end of the keeper.
+    client.on('error', () => session.lose());
+    client.on('end', () => session.lose());
+    const limitMs = Math.max(1, giveUpAtMs - performance.now());
+    await session.bounded(connectAndSet(client, settings.limitMs), limitMs, 'connect');
+    return session;
+  }
+
+  async query(text: string, values: readonly unknown[]): Promise<readonly Record<string, unknown>[]> {
+    const answer = this.client.query<Record<string, unknown>>(text, [...values]);
+    return (await this.bounded(answer, this.settings.limitMs, 'renewal')).rows;
+  }
+
+  get isOpen(): boolean {
+    return !this.isDead;
+  }
+
+  /** At once and without a farewell; a statement in flight fails. */
+  destroy(): void {
+    this.isDead = true;
+    this.socket.destroy();
+  }
+
+  /** Says farewell to the server. */
+  async close(): Promise<void> {
+    this.isDead = true;
+    await this.bounded(this.client.end(), this.settings.limitMs, 'close').catch(() => undefined);
+  }
+
+  private lose(): void {
+    if (this.isDead) return;
+    this.destroy();
+    // Whoever waits for an answer gets the error itself.
+    if (!this.isBusy) this.settings.onLost();
+  }
+
+  private async bounded<T>(work: Promise<T>, limitMs: number, what: string): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const expiry = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`${what}: no answer within ${Math.round(limitMs)} ms`)), limitMs);
+    });
+    // It may fail long after nobody waits for it any more.
+    work.catch(() => undefined);
+    this.isBusy = true;
+    try {
+      return await Promise.race([work, expiry]);
+    } catch (error) {
+      this.destroy();
+      throw error;
+    } finally {
+      this.isBusy = false;
+      clearTimeout(timer);
+    }
+  }
+}
+
+async function connectAndSet(client: pg.Client, limitMs: number): Promise<void> {
+  await client.connect();
+  // By `set`, for a pooler refuses unknown start-up parameters. A statement the keeper gave up mustn't go on waiting for
+  // a lock and be executed long after.
+  const limit = Math.ceil(limitMs);
+  await client.query(`set statement_timeout = ${limit}; set lock_timeout = ${limit}`);
+}

@@ -1,0 +1,82 @@
+/** What the end of a tool means for its run: rows 10, 11a, 12 and 15 of the transition table. Pure. */
+import type { Outcome } from '../runs/run.js';
+import type { LaunchFailure, Refusal, ToolEnd } from './supervisor/plan.js';
+
+const NO_TOOL = { kind: null, exitCode: null, signal: null } as const;
+
+/** The end of a run whose tool ran. */
+export function outcomeOf(end: ToolEnd, successCodes: readonly number[]): Outcome {
+  const facts = { kind: null, exitCode: end.exitCode, signal: end.signal };
+  switch (end.cause) {
+    case 'self': {
+      const ok = end.exitCode !== null && successCodes.includes(end.exitCode);
+      const left = end.leftovers ? '; processes it left behind were stopped' : '';
+      const detail = `${howItEnded(end)}${left}`;
+      return ok
+        ? { state: 'succeeded', code: 'ok', ...facts, detail }
+        : { state: 'failed', code: 'tool_failed', ...facts, detail };
+    }
+    case 'timeout':
+      return { state: 'timed_out', code: 'timeout', ...facts, detail: `stopped at its timeout (${howItEnded(end)})` };
+    case 'cancel':
+      // The request's own kind and detail are written: they stand in the live row.
+      return { state: 'canceled', code: 'canceled', ...facts, detail: '' };
+    case 'drain':
+      return {
+        state: 'interrupted',
+        code: 'replica_stopped',
+        ...facts,
+        detail: `the replica stopped before the tool ended (${howItEnded(end)})`,
+      };
+    case 'deadline':
+      return {
+        state: 'interrupted',
+        code: 'worker_lost',
+        ...facts,
+        detail: `the lease could not be renewed, so the tool was stopped before it ran out (${howItEnded(end)})`,
+      };
+    case 'lost':
+      return {
+        state: 'interrupted',
+        code: 'supervisor_lost',
+        ...facts,
+        detail: 'the supervisor died; the process group of the tool was killed',
+      };
+  }
+}
+
+/** The end of a run whose tool could not be started. */
+export function outcomeOfFailure(failure: LaunchFailure): Outcome {
+  return { state: 'failed', code: failure.code, ...NO_TOOL, detail: failure.detail };
+}
+
+/** The end of a run that was moved to running, and then its supervisor would not start the tool. */
+export function outcomeOfRefusal(reason: Refusal): Outcome {
+  const code = reason === 'stopping' ? 'replica_stopped' : 'worker_lost';
+  const why = reason === 'stopping' ? 'the replica was stopping' : 'the lease could not be renewed in time';
+  return { state: 'interrupted', code, ...NO_TOOL, detail: `${why}; the tool was not started` };
+}
+
+/** The end of a `noop`. */
+export const NOOP_OUTCOME: Outcome = { state: 'succeeded', code: 'ok', ...NO_TOOL, detail: '' };
+
+/** The end of a run under this holder of which it knows nothing: an answer was lost. */
+export const UNKNOWN_OUTCOME: Outcome = {
+  state: 'interrupted',
+  code: 'internal',
+  ...NO_TOOL,
+  detail: 'the worker lost track of the run; its tool was not started by this worker',
+};
+
+/** A cancellation before the tool started; the request's own kind and detail are written. */
+export const CANCELED_UNSTARTED: Outcome = { state: 'canceled', code: 'canceled', ...NO_TOOL, detail: '' };
+
+/** A refusal to start. */
+export function unfit(detail: string): Outcome {
+  return { state: 'failed', code: 'invalid_input', ...NO_TOOL, detail };
+}
+
+function howItEnded(end: ToolEnd): string {
+  if (end.exitCode !== null) return `exit code ${end.exitCode}`;
+  return end.signal === null ? 'no exit status' : `signal ${end.signal}`;
+}

@@ -1,0 +1,124 @@
+/**
+ * Frames of the command channel: u32 length (big endian, of what follows) · u8 type · payload.
+ * Invariant: a length beyond the bound is refused before a byte of it is stored.
+ */
+
+export const FRAME_JSON = 1;
+export const FRAME_OUTPUT = 2;
+
+/** A plan may carry a script and its files. */
+export const MAX_COMMAND_BYTES = 16 * 1024 * 1024;
+/** One read of a pipe, or one control message. */
+export const MAX_EVENT_BYTES = 1024 * 1024;
+
+const OUTPUT_HEADER_BYTES = 17;
+
+/** The peer broke the framing; nothing it sends can be trusted any more. */
+export class FrameError extends Error {}
+
+/** A frame without its length: `type` and what follows it. */
+export interface Frame {
+  readonly type: number;
+  readonly payload: Buffer;
+}
+
+/** Cuts a byte stream into frames, however it was split on the way. */
+export class FrameReader {
+  readonly #maxBytes: number;
+  readonly #length = Buffer.alloc(4);
+  #lengthFilled = 0;
+  #body: Buffer | null = null;
+  #bodyFilled = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The frames completed by `chunk`; a payload may share its memory. Throws FrameError. */
+  *read(chunk: Buffer): Generator<Frame> {
+    let offset = 0;
+    while (offset < chunk.length) {
+      if (this.#body === null && this.#lengthFilled < 4) {
+        const taken = chunk.copy(this.#length, this.#lengthFilled, offset);
+        this.#lengthFilled += taken;
+        offset += taken;
+        continue;
+      }
+      const bytes = this.#checkedLength();
+      if (this.#body === null && chunk.length - offset >= bytes) {
+        this.#lengthFilled = 0;
+        yield frameOf(chunk.subarray(offset, offset + bytes));
+        offset += bytes;
+        continue;
+      }
+      this.#body ??= Buffer.allocUnsafe(bytes);
+      const taken = chunk.copy(this.#body, this.#bodyFilled, offset);
+      this.#bodyFilled += taken;
+      offset += taken;
+      if (this.#bodyFilled === bytes) {
+        const body = this.#body;
+        this.#body = null;
+        this.#bodyFilled = 0;
+        this.#lengthFilled = 0;
+        yield frameOf(body);
+      }
+    }
+    // A length that is refused must not wait for the next chunk.
+    if (this.#lengthFilled === 4) this.#checkedLength();
+  }
+
+  #checkedLength(): number {
+    const bytes = this.#length.readUInt32BE(0);
+    if (bytes < 1 || bytes > this.#maxBytes) throw new FrameError(`frame of ${bytes} bytes`);
+    return bytes;
+  }
+}
+
+function frameOf(body: Buffer): Frame {
+  return { type: body.readUInt8(0), payload: body.subarray(1) };
+}
+
+/** A control message. */
+export function jsonFrame(message: object): Buffer {
+  const text = JSON.stringify(message);
+  const bytes = Buffer.byteLength(text);
+  const frame = Buffer.allocUnsafe(5 + bytes);
+  frame.writeUInt32BE(1 + bytes, 0);
+  frame.writeUInt8(FRAME_JSON, 4);
+  frame.write(text, 5);
+  return frame;
+}
+
+/** What a tool wrote: the bytes as they came, never decoded on the way. */
+export interface OutputChunk {
+  readonly key: number;
+  readonly stream: 1 | 2;
+  /** Milliseconds of the epoch when the supervisor read it. */
+  readonly at: number;
+  readonly bytes: Buffer;
+}
+
+/** Copies the bytes. */
+export function outputFrame(chunk: OutputChunk): Buffer {
+  const frame = Buffer.allocUnsafe(5 + OUTPUT_HEADER_BYTES + chunk.bytes.length);
+  frame.writeUInt32BE(1 + OUTPUT_HEADER_BYTES + chunk.bytes.length, 0);
+  frame.writeUInt8(FRAME_OUTPUT, 4);
+  frame.writeDoubleBE(chunk.key, 5);
+  frame.writeUInt8(chunk.stream, 13);
+  frame.writeDoubleBE(chunk.at, 14);
+  chunk.bytes.copy(frame, 5 + OUTPUT_HEADER_BYTES);
+  return frame;
+}
+
+/** Throws FrameError. The bytes share the payload's memory. */
+export function decodeOutput(payload: Buffer): OutputChunk {
+  if (payload.length < OUTPUT_HEADER_BYTES) throw new FrameError('short output frame');
+  const stream = payload.readUInt8(8);
+  if (stream !== 1 && stream !== 2) throw new FrameError('output of an unknown stream');
+  return {
+    key: payload.readDoubleBE(0),
+    stream,
+    at: payload.readDoubleBE(9),
+    bytes: payload.subarray(OUTPUT_HEADER_BYTES),
+  };
+}

@@ -1,0 +1,144 @@
+/**
+ * From a plan to a process: checks everything that can be checked, writes the files, spawns.
+ * Invariant: the tool gets exactly the plan's environment and three descriptors, leads a session and group of its own,
+ * and where util-linux is there the kernel kills it when the supervisor dies.
+ */
+import { type ChildProcess, type StdioOptions, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { openForOutput, type PipeEnds } from './fifo.js';
+import { createFolder } from './folder.js';
+import type { FileRef, LaunchFailure, ToolPlan } from './plan.js';
+import { checkFolder, findProgram, findSystemProgram } from './program.js';
+
+/** A plan that can be spawned: names resolved, files written. */
+export interface PreparedTool {
+  readonly folder: string;
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env: Record<string, string>;
+  readonly cwd: string;
+  readonly stdin: string | null;
+}
+
+export interface SpawnedTool {
+  readonly child: ChildProcess;
+  readonly pgid: number;
+  /** Reading ends of stdout and stderr, the caller's to close. */
+  readonly outputFds: readonly [number, number];
+}
+
+/** stdout and stderr. */
+export const PIPES_PER_TOOL = 2;
+
+/** The command in front of every tool: `setpriv --pdeathsig KILL --`, or nothing where it does not work. */
+export function detectWrapper(): readonly string[] {
+  const setpriv = process.platform === 'linux' ? findSystemProgram('setpriv') : null;
+  if (setpriv === null) return [];
+  const wrapper = [setpriv, '--pdeathsig', 'KILL', '--'];
+  // busybox has a setpriv that does not know the option.
+  const tried = spawnSync(setpriv, [...wrapper.slice(1), setpriv, '--version'], { env: {}, stdio: 'ignore' });
+  return tried.status === 0 ? wrapper : [];
+}
+
+/** Makes `folder` and all the plan wants in it. On a failure the folder may be there. */
+export function prepareTool(plan: ToolPlan, folder: string): PreparedTool | LaunchFailure {
+  const fault = planFault(plan);
+  if (fault !== null) return { code: 'invalid_input', detail: fault };
+  try {
+    createFolder(folder, plan.files);
+  } catch (error) {
+    return failureOf(error, 'prepare the private folder');
+  }
+  const cwd = plan.cwd ?? folder;
+  const badFolder = checkFolder(cwd);
+  if (badFolder !== null) return badFolder;
+  const resolved = (item: string | FileRef) => (typeof item === 'string' ? item : refPath(item, folder));
+  const [name = '', ...args] = plan.argv.map(resolved);
+  const given = Object.entries(plan.env).map(([key, value]) => [key, resolved(value)] as const);
+  const env: Record<string, string> = Object.fromEntries([['HOME', folder], ...given]);
+  const program = findProgram(name, env.PATH, cwd);
+  if (typeof program !== 'string') return program;
+  return { folder, program, args, env, cwd, stdin: plan.stdin };
+}
+
+/** Spawns at once, before the first `await`. Takes PIPES_PER_TOOL names of fresh pipes. */
+export async function spawnTool(
+  tool: PreparedTool,
+  wrapper: readonly string[],
+  pipes: readonly string[],
+): Promise<SpawnedTool | LaunchFailure> {
+  const [outPath = '', errPath = ''] = pipes;
+  const open: PipeEnds[] = [];
+  const toolFds: number[] = [];
+  const fail = (error: unknown): LaunchFailure => {
+    for (const ends of open) closeSync(ends.readFd);
+    return failureOf(error, `start ${tool.program}`);
+  };
+  let child: ChildProcess;
+  try {
+    const out = openForOutput(outPath);
+    open.push(out);
+    toolFds.push(out.writeFd);
+    const err = openForOutput(errPath);
+    open.push(err);
+    toolFds.push(err.writeFd);
+    const input = tool.stdin === null ? null : openStdin(tool.stdin, `${tool.folder}.stdin`);
+    if (input !== null) toolFds.push(input);
+    const stdio: StdioOptions = [input ?? 'ignore', out.writeFd, err.writeFd];
+    const [command = '', ...args] = [...wrapper, tool.program, ...tool.args];
+    child = spawn(command, args, { cwd: tool.cwd, env: tool.env, stdio, detached: true });
+    if (child.pid !== undefined) {
+      return { child, pgid: child.pid, outputFds: [out.readFd, err.readFd] };
+    }
+  } catch (error) {
+    return fail(error);
+  } finally {
+    // While we hold the tool's ends, its pipes would never report their end.
+    for (const fd of toolFds) closeSync(fd);
+  }
+  const [error] = await once(child, 'error');
+  return fail(error);
+}
+
+/** A file without a name: unlike a pipe it can be opened again by name, is never full and knows no EPIPE. */
+function openStdin(text: string, path: string): number {
+  writeFileSync(path, text, { flag: 'wx', mode: 0o600 });
+  try {
+    return openSync(path, 'r');
+  } finally {
+    unlinkSync(path);
+  }
+}
+
+function refPath(ref: FileRef, folder: string): string {
+  return `${ref.prefix ?? ''}${join(folder, ref.file)}`;
+}
+
+function planFault(plan: ToolPlan): string | null {
+  const names = new Set(plan.files.map((file) => file.name));
+  const refs = [...plan.argv, ...Object.values(plan.env)];
+  if (plan.argv[0] === undefined || plan.argv[0] === '') return 'argv names no program';
+  if (names.size < plan.files.length) return 'two files have one name';
+  if ([...names].some((name) => name === '' || name === '.' || name === '..' || /[/\0]/.test(name))) {
+    return 'a file name must be plain, without a folder';
+  }
+  if (refs.some((item) => typeof item !== 'string' && !names.has(item.file))) return 'a file is named and not given';
+  if (Object.keys(plan.env).some((name) => name === '' || /[=\0]/.test(name))) return 'a variable has an invalid name';
+  const texts = [plan.cwd ?? '', ...refs.map((item) => (typeof item === 'string' ? item : (item.prefix ?? '')))];
+  if (texts.some((item) => item.includes('\0'))) return 'argv, env and cwd cannot hold a NUL character';
+  return null;
+}
+
+const UNAVAILABLE = new Set(['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'EROFS', 'ENOENT', 'EACCES']);
+
+/** Only the code of the error is told: its text may hold an argument, and an argument a secret. */
+export function failureOf(error: unknown, act: string): LaunchFailure {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  if (code === 'E2BIG') {
+    return { code: 'invalid_input', detail: 'argument list too long: argv and env together, or one of them' };
+  }
+  if (code === 'ENAMETOOLONG') return { code: 'invalid_input', detail: 'a file name is too long' };
+  return { code: UNAVAILABLE.has(code) ? 'unavailable' : 'internal', detail: `cannot ${act}: ${code}` };
+}

@@ -1,0 +1,164 @@
+/**
+ * One tool from its spawn to its end. Modes, and what may happen in each:
+ *
+ *   running    the first process lives.            Left when it exits.
+ *   leaving    it exited, others of its group live. They may finish for SETTLE_MS, then TERM, then KILL. Left when the
+ *              group is empty; skipped when it is so at once.
+ *   draining   the group is empty.                 What its pipes still hold is read, credit or not. Left when both are closed.
+ *   ended      reported, exactly once, after all output.
+ *
+ * Invariants: the first cause of an end stays; a tool told to stop is never reprieved, a later stop can only bring
+ * KILL forward; nothing is signalled once the group was seen empty, because its number may then be anyone's.
+ */
+import { type GroupWatch, signalGroup } from './groups.js';
+import type { SpawnedTool } from './launch.js';
+import { OutputPipe } from './output.js';
+import type { EndCause, ToolEnd } from './plan.js';
+import { INITIAL_CREDIT_BYTES } from './protocol.js';
+
+/** A last `tee` or process substitution ends by itself a moment after the shell; killed at once, it loses its output. */
+const SETTLE_MS = 250;
+const LEFTOVER_GRACE_MS = 2_000;
+/** KILL is sent again: a group nobody may signal now (a setuid program) may change. */
+const KILL_AGAIN_MS = 1_000;
+/** Node fires longer timers at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+export interface ToolPorts {
+  readonly graceMs: number;
+  readonly groups: GroupWatch;
+  /** The bytes are valid during the call only. */
+  onOutput(stream: 1 | 2, bytes: Buffer): void;
+  /** False while the replica does not take output; `resumeOutput` follows. */
+  mayRead(): boolean;
+  onEnded(end: ToolEnd): void;
+}
+
+export class Tool {
+  readonly pgid: number;
+  readonly #ports: ToolPorts;
+  readonly #pipes: readonly OutputPipe[];
+  #mode: 'running' | 'leaving' | 'draining' | 'ended' = 'running';
+  #openPipes = 2;
+  #credit = INITIAL_CREDIT_BYTES;
+  #cause: EndCause | null = null;
+  #exit: { readonly exitCode: number | null; readonly signal: string | null } = { exitCode: null, signal: null };
+  #leftovers = false;
+  #killAtMs = Number.POSITIVE_INFINITY;
+  #killTimer: NodeJS.Timeout | undefined;
+  #settleTimer: NodeJS.Timeout | undefined;
+  #timeoutTimer: NodeJS.Timeout | undefined;
+
+  /** Must be made in the turn of the spawn, or the exit could be missed. */
+  constructor(spawned: SpawnedTool, timeoutMs: number | null, ports: ToolPorts) {
+    this.pgid = spawned.pgid;
+    this.#ports = ports;
+    this.#pipes = spawned.outputFds.map((fd, index) => this.#openPipe(fd, index === 0 ? 1 : 2));
+    spawned.child.once('exit', (exitCode, signal) => this.#leaderExited(exitCode, signal));
+    if (timeoutMs !== null) this.#armTimeout(performance.now() + timeoutMs);
+  }
+
+  /** TERM to the group, and KILL after `graceMs`; with 0 only KILL, at once. */
+  stop(cause: EndCause, graceMs: number): void {
+    if (this.#mode === 'draining' || this.#mode === 'ended') return;
+    const isFirst = this.#cause === null;
+    this.#cause ??= cause;
+    if (isFirst && graceMs > 0) this.#term();
+    this.#killIn(graceMs);
+  }
+
+  /** The replica has room for this many more bytes. */
+  grant(bytes: number): void {
+    const wasSpent = this.#credit <= 0;
+    this.#credit += bytes;
+    if (wasSpent && this.#credit > 0) this.resumeOutput();
+  }
+
+  /** Nobody wants the output any more: it is read so that the tool can end, however much it is. */
+  discardOutput(): void {
+    this.#credit = Number.POSITIVE_INFINITY;
+    this.resumeOutput();
+  }
+
+  resumeOutput(): void {
+    if (this.#canRead()) for (const pipe of this.#pipes) pipe.resume();
+  }
+
+  #openPipe(fd: number, stream: 1 | 2): OutputPipe {
+    return new OutputPipe(fd, {
+      onBytes: (bytes) => {
+        this.#credit -= bytes.length;
+        this.#ports.onOutput(stream, bytes);
+        return this.#canRead();
+      },
+      onClosed: () => {
+        this.#openPipes -= 1;
+        this.#endWhenDrained();
+      },
+    });
+  }
+
+  #canRead(): boolean {
+    return this.#credit > 0 && this.#ports.mayRead();
+  }
+
+  #armTimeout(atMs: number): void {
+    const leftMs = atMs - performance.now();
+    this.#timeoutTimer = setTimeout(
+      () => (leftMs > LONGEST_TIMER_MS ? this.#armTimeout(atMs) : this.stop('timeout', this.#ports.graceMs)),
+      Math.min(Math.max(leftMs, 0), LONGEST_TIMER_MS),
+    );
+  }
+
+  #leaderExited(exitCode: number | null, signal: string | null): void {
+    clearTimeout(this.#timeoutTimer);
+    this.#exit = { exitCode, signal };
+    this.#cause ??= 'self';
+    this.#mode = 'leaving';
+    this.#ports.groups.whenEmpty(this.pgid, () => this.#groupEmpty());
+    // A group that was told to stop keeps its whole grace period, also when the shell in front of it died at once.
+    if (this.#mode === 'leaving' && this.#cause === 'self') {
+      this.#settleTimer = setTimeout(() => this.#endLeftovers(), SETTLE_MS);
+    }
+  }
+
+  #endLeftovers(): void {
+    this.#leftovers = true;
+    this.#term();
+    this.#killIn(Math.min(this.#ports.graceMs, LEFTOVER_GRACE_MS));
+  }
+
+  #groupEmpty(): void {
+    clearTimeout(this.#settleTimer);
+    clearTimeout(this.#killTimer);
+    this.#mode = 'draining';
+    for (const pipe of this.#pipes) pipe.readRest();
+    this.#endWhenDrained();
+  }
+
+  #endWhenDrained(): void {
+    if (this.#mode !== 'draining' || this.#openPipes > 0) return;
+    this.#mode = 'ended';
+    this.#ports.onEnded({ ...this.#exit, cause: this.#cause ?? 'self', leftovers: this.#leftovers });
+  }
+
+  #term(): void {
+    signalGroup(this.pgid, 'SIGTERM');
+    // A process that was stopped gets TERM only when it goes on.
+    signalGroup(this.pgid, 'SIGCONT');
+  }
+
+  #killIn(graceMs: number): void {
+    const atMs = performance.now() + graceMs;
+    if (atMs >= this.#killAtMs) return;
+    this.#killAtMs = atMs;
+    clearTimeout(this.#killTimer);
+    if (graceMs <= 0) this.#kill();
+    else this.#killTimer = setTimeout(() => this.#kill(), graceMs);
+  }
+
+  #kill(): void {
+    signalGroup(this.pgid, 'SIGKILL');
+    this.#killTimer = setTimeout(() => this.#kill(), KILL_AGAIN_MS);
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * The HTTP edge of a process, made the same way for the server and for tests. What is decided here holds for every
+ * route: bounds against slow and large requests, the request's id, headers of every answer, problems, decoding.
+ */
+import { type DynamicModule, type Type } from '@nestjs/common';
+import { NestFactory, Reflector } from '@nestjs/core';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Platform } from '../platform.js';
+import { answerBrokenRequest } from './broken-request.js';
+import { InputPipe } from './input.pipe.js';
+import { JsonBodyInterceptor } from './json-body.interceptor.js';
+import { NestLog } from './nest-log.js';
+import { ProblemFilter } from './problem.filter.js';
+import { requestIdOf } from './request-id.js';
+import { Routes } from './routes.js';
+
+const MAX_BODY_BYTES = 1024 * 1024;
+/** A whole request must have arrived within this, its headers within half of it: nobody holds a connection for less. */
+const REQUEST_TIMEOUT_MS = 30_000;
+/** Longer than a balancer keeps an idle connection (60 s is usual), so that it never sends into a closing one. */
+const KEEP_ALIVE_MS = 65_000;
+
+/** Headers of every answer; a page with content of its own sets its own policy. */
+const EVERY_ANSWER = Object.freeze({
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+});
+
+/** The application of `module`, ready to `listen` or to be injected requests into. The caller closes it. */
+export async function createApp(
+  module: Type<unknown> | DynamicModule,
+  platform: Platform,
+): Promise<NestFastifyApplication> {
+  const routes = new Routes();
+  const filter = new ProblemFilter(platform.log, routes);
+  const adapter = createAdapter(platform, filter, routes);
+  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, {
+    bodyParser: false,
+    abortOnError: false,
+    logger: new NestLog(platform.log),
+  });
+  app.useGlobalFilters(filter);
+  app.useGlobalInterceptors(new JsonBodyInterceptor(app.get(Reflector)));
+  app.useGlobalPipes(new InputPipe());
+  await app.init();
+  await adapter.getInstance().ready();
+  return app;
+}
+
+function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes): FastifyAdapter {
+  const prepare = (request: FastifyRequest, reply: FastifyReply): void => {
+    void reply.headers({ ...EVERY_ANSWER, 'capstan-replica': platform.config.name, 'x-request-id': request.id });
+  };
+  const adapter = new FastifyAdapter({
+    logger: false,
+    // An open stream would otherwise keep `close()` waiting for ever.
+    forceCloseConnections: true,
+    bodyLimit: MAX_BODY_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    http: { headersTimeout: REQUEST_TIMEOUT_MS / 2, connectionsCheckingInterval: 5_000 },
+    requestIdHeader: false,
+    genReqId: (raw: { headers: Record<string, string | string[] | undefined> }) =>
+      requestIdOf(raw.headers['x-request-id']),
+    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, platform.config.name),
+    // The router refuses a path before any hook has run.
+    frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+      prepare(request, reply);
+      filter.answer(error, request, reply);
+    },
+  });
+  const instance = adapter.getInstance();
+  routes.watch(instance);
+  instance.addHook('onRequest', (request, reply, done) => {
+    prepare(request, reply);
+    done();
+  });
+  // Bytes are only collected, up to the limit: what they are is decided behind the guard.
+  instance.removeAllContentTypeParsers();
+  instance.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  return adapter;
+}

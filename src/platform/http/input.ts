@@ -1,0 +1,88 @@
+/**
+ * Decodes input into a DTO that declares its members with class-validator, and turns what is wrong with it into
+ * faults with JSON pointers. Members that the DTO doesn't declare are refused, never ignored.
+ */
+import {
+  getMetadataStorage,
+  registerDecorator,
+  ValidateIf,
+  type ValidationError,
+  type ValidationOptions,
+  validateSync,
+} from 'class-validator';
+import { escapePointer } from '../../kernel/json.js';
+import { type InputFault, invalidInput } from '../../kernel/problems.js';
+
+type Dto = abstract new () => object;
+type Members = Readonly<Record<string, unknown>>;
+
+/** Finds what is wrong with a value: pointers are relative to it (`''` is the value itself, `/0` its first item). */
+export type FindFaults = (value: unknown) => readonly InputFault[];
+
+const HOLDS = 'holds';
+
+/** The member satisfies a rule of our own, which names each place where it doesn't. */
+export function Holds(findFaults: FindFaults): PropertyDecorator {
+  return (target, key) => {
+    registerDecorator({
+      name: HOLDS,
+      target: target.constructor,
+      propertyName: String(key),
+      options: { context: findFaults },
+      validator: { validate: (value: unknown) => findFaults(value).length === 0 },
+    });
+  };
+}
+
+/** The member may be absent, but not null (`@IsOptional()` allows both). */
+export function MayBeAbsent(options?: ValidationOptions): PropertyDecorator {
+  return ValidateIf((_, value: unknown) => value !== undefined, options);
+}
+
+/** An instance of `type` with the members of `input`. Throws `invalid_input`; pointers begin with `prefix`. */
+export function decodeInput<T extends object>(type: new () => T, input: Members, prefix: string): T {
+  const { value, faults } = checkInput(type, input, prefix);
+  if (faults.length > 0) throw invalidInput(faults);
+  return value;
+}
+
+/** Like `decodeInput`, but gathers the faults: for a whole that reports all of its parts at once. */
+export function checkInput<T extends object>(
+  type: new () => T,
+  input: Members,
+  prefix: string,
+): { readonly value: T; readonly faults: readonly InputFault[] } {
+  const declared = membersOf(type);
+  const value = new type();
+  const faults: InputFault[] = [];
+  // Only declared names are copied: class-validator looks its rules up through the instance's `constructor`.
+  for (const [name, member] of Object.entries(input)) {
+    if (declared.has(name)) Object.assign(value, { [name]: member });
+    else faults.push({ pointer: `${prefix}${escapePointer(name)}`, message: 'unknown member' });
+  }
+  const errors = validateSync(value, { forbidUnknownValues: false, stopAtFirstError: true });
+  faults.push(...errors.flatMap((error) => faultsOf(error, prefix)));
+  return { value, faults };
+}
+
+const declaredMembers = new WeakMap<Dto, ReadonlySet<string>>();
+
+function membersOf(type: new () => object): ReadonlySet<string> {
+  const known = declaredMembers.get(type);
+  if (known) return known;
+  const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
+  const members = new Set(rules.map((rule) => rule.propertyName));
+  declaredMembers.set(type, members);
+  return members;
+}
+
+function faultsOf(error: ValidationError, prefix: string): InputFault[] {
+  const pointer = `${prefix}${escapePointer(error.property)}`;
+  const findFaults = error.contexts?.[HOLDS] as FindFaults | undefined;
+  if (findFaults) {
+    return findFaults(error.value).map((fault) => ({ pointer: pointer + fault.pointer, message: fault.message }));
+  }
+  const messages = Object.values(error.constraints ?? { unknown: 'is invalid' });
+  // The library begins its messages with the member's name, which the pointer says already.
+  return messages.map((message) => ({ pointer, message: message.replace(`${error.property} `, '') }));
+}

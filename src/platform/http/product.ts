@@ -1,0 +1,15 @@
+/** What the package says about itself, and the files that lie beside its code; found from `src` and `dist` alike. */
+import { readFileSync } from 'node:fs';
+
+const ROOT = new URL('../../../', import.meta.url);
+
+let version: string | undefined;
+
+/** The version in `package.json`. */
+export function productVersion(): string {
+  version ??= (JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as { version: string }).version;
+  return version;
+}
+
+/** Where the checked-in OpenAPI document is. */
+export const OPENAPI_FILE = new URL('src/openapi.json', ROOT);

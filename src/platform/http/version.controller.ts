@@ -1,0 +1,49 @@
+/** `GET /v1/version`: what runs here. */
+import { Controller, Get, Query } from '@nestjs/common';
+import { knownMigrations } from '../db/migrate.js';
+import { Documented } from './document.js';
+import { NoQuery } from './input.pipe.js';
+import { productVersion } from './product.js';
+import { nullable } from './schema.js';
+import { ThisReplica } from './this-replica.js';
+
+class ReplicaDto {
+  @Documented((api) => api.ApiProperty({ type: String, description: 'Its stable name.' }))
+  name: string;
+
+  @Documented((api) => api.ApiProperty({ ...nullable('string'), description: 'The worker that it is right now.' }))
+  id: string | null;
+}
+
+export class VersionDto {
+  @Documented((api) => api.ApiProperty({ type: String, example: 'capstan' }))
+  name: string;
+
+  @Documented((api) => api.ApiProperty({ type: String, example: '0.1.0' }))
+  version: string;
+
+  @Documented((api) => api.ApiProperty({ type: String, description: 'The newest migration that this build knows.' }))
+  schema: string;
+
+  @Documented((api) => api.ApiProperty({ type: String, description: 'Version of Node.js.' }))
+  node: string;
+
+  @Documented((api) => api.ApiProperty({ type: ReplicaDto }))
+  replica: ReplicaDto;
+}
+
+@Controller('v1/version')
+export class VersionController {
+  constructor(private readonly replica: ThisReplica) {}
+
+  @Get()
+  async show(@Query() _query: NoQuery): Promise<VersionDto> {
+    return {
+      name: 'capstan',
+      version: productVersion(),
+      schema: (await knownMigrations()).at(-1) ?? '',
+      node: process.versions.node,
+      replica: { name: this.replica.name, id: this.replica.workerId },
+    };
+  }
+}

@@ -1,0 +1,22 @@
+/** Hands the platform of this process to every module, with the routes that need nothing else. */
+import { type DynamicModule, Module } from '@nestjs/common';
+import { ThisReplica } from './http/this-replica.js';
+import { VersionController } from './http/version.controller.js';
+import { WelcomeController } from './http/welcome.controller.js';
+import { Platform } from './platform.js';
+
+@Module({})
+export class PlatformModule {
+  static forRoot(platform: Platform): DynamicModule {
+    return {
+      module: PlatformModule,
+      global: true,
+      providers: [
+        { provide: Platform, useValue: platform },
+        { provide: ThisReplica, useValue: new ThisReplica(platform.config.name) },
+      ],
+      controllers: [VersionController, WelcomeController],
+      exports: [Platform, ThisReplica],
+    };
+  }
+}

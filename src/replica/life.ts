@@ -1,0 +1,224 @@
+/**
+ * One life of this process as a worker: its row, its lease, its supervisor, its loops. A life is never revived: when
+ * it is over (reaped, supervisor or keeper gone), what it ran is stopped and the replica begins another.
+ */
+import { Executor } from '../execution/executor.js';
+import type { KeeperClient } from '../execution/keeper/keeper.client.js';
+import { type Supervisor, startSupervisor } from '../execution/supervisor/supervisor.client.js';
+import { encodeId, newId } from '../kernel/ids.js';
+import { productVersion } from '../platform/http/product.js';
+import type { Platform } from '../platform/platform.js';
+import { HolderService } from '../runs/holder.service.js';
+import { JanitorService } from '../runs/janitor.service.js';
+import type { RunMetrics } from '../runs/run.metrics.js';
+import type { NewWorker } from '../runs/worker.js';
+import { leaveIfAlive, registerIfNew } from '../runs/worker.sql.js';
+import { HousekeepingLoop } from './housekeeping.loop.js';
+import { JanitorLoop } from './janitor.loop.js';
+import { type LoopMetrics, LoopRunner } from './loop-runner.js';
+import { WorkLoop } from './work.loop.js';
+
+const HOUSEKEEPING_EVERY_MS = 600_000;
+const LAST_WRITES_MS = 3_000;
+
+export type LifeEnd = 'lease_over' | 'supervisor_gone' | 'keeper_gone';
+
+/** What is made once per process and serves all its lives. */
+export interface LifeParts {
+  readonly platform: Platform;
+  readonly keeper: KeeperClient;
+  readonly installationChain: string;
+  readonly kind: 'replica' | 'worker';
+  readonly runMetrics: RunMetrics;
+  readonly loopMetrics: LoopMetrics;
+}
+
+/** Registers a life and starts its supervisor, lease and loops. Tries until it works; `undefined` when aborted. */
+export async function beginLife(parts: LifeParts, signal: AbortSignal): Promise<Life | undefined> {
+  const { platform } = parts;
+  const { config, log, timing } = platform;
+  const worker: NewWorker = {
+    id: newId(),
+    name: config.name,
+    kind: parts.kind,
+    slots: config.slots,
+    queues: config.queues,
+    version: productVersion(),
+  };
+  const supervisor = await startSupervisor({
+    incarnation: worker.id,
+    graceMs: config.killGraceMs,
+    deadlineMs: config.toolDeadlineMs,
+  });
+  const entry = { chain: parts.installationChain, object: encodeId('wrk', worker.id) };
+  for (let attempt = 0; !signal.aborted; attempt += 1) {
+    try {
+      await registerIfNew(platform.pools.work, worker, config.leaseTtlMs, entry);
+      return new Life(parts, worker, supervisor);
+    } catch (error) {
+      if (attempt === 0)
+        log.warn({ code: 'register_retried', err: error }, 'the worker is not registered yet; trying on');
+      await timing.delay(Math.min(100 * 2 ** attempt, 2_000), signal);
+    }
+  }
+  await supervisor.shutdown();
+  supervisor.closeKeeperFd();
+  return undefined;
+}
+
+export class Life {
+  /** Resolves when this life is over without having been asked to end. */
+  readonly over: Promise<LifeEnd>;
+  private readonly holder: HolderService;
+  private readonly executor: Executor;
+  private readonly runners: readonly LoopRunner[];
+  private readonly unsubscribe: (() => void)[] = [];
+  private declareOver: (end: LifeEnd) => void = () => undefined;
+
+  constructor(
+    private readonly parts: LifeParts,
+    readonly worker: NewWorker,
+    private readonly supervisor: Supervisor,
+  ) {
+    const { platform, keeper, runMetrics } = parts;
+    const { config, timing } = platform;
+    this.over = new Promise((resolve) => {
+      this.declareOver = resolve;
+    });
+    this.holder = new HolderService(platform, worker, runMetrics, () => work.noteDoubt());
+    const janitor = new JanitorService(platform, worker, parts.installationChain, runMetrics);
+    this.executor = new Executor(platform, this.holder, supervisor, worker.id, runMetrics, () => {
+      work.noteClaimable();
+      working.wake();
+    });
+    const janitorLoop = new JanitorLoop(janitor, keeper, config.leaseTtlMs, timing);
+    const work = new WorkLoop({
+      holder: this.holder,
+      executor: this.executor,
+      janitor,
+      timing,
+      pollIntervalMs: config.pollIntervalMs,
+      onPulse: (pulse) => janitorLoop.notePulse(pulse),
+    });
+    const runner = { timing, log: platform.log, metrics: parts.loopMetrics };
+    const working = new LoopRunner(work, { ...runner, intervalMs: () => work.intervalMs() });
+    this.runners = [
+      working,
+      new LoopRunner(janitorLoop, { ...runner, intervalMs: () => config.janitorIntervalMs }),
+      new LoopRunner(new HousekeepingLoop(platform.pools.work, janitor), {
+        ...runner,
+        intervalMs: () => HOUSEKEEPING_EVERY_MS,
+      }),
+    ];
+    this.watch();
+    this.unsubscribe.push(
+      platform.bells.claimable.onRing(() => {
+        work.noteClaimable();
+        working.wake();
+      }),
+      platform.bells.canceled.onRing(() => {
+        work.noteCanceled();
+        working.wake();
+      }),
+    );
+    keeper.begin({ incarnation: worker.id, pipeFd: supervisor.keeperFd, supervisorPid: supervisor.pid ?? 0 });
+    for (const loop of this.runners) loop.start();
+  }
+
+  /** How many runs are executing. */
+  get running(): number {
+    return this.executor.size;
+  }
+
+  /** Ends a life that is over: everything it ran is stopped; then, and only then, another may begin. */
+  async bury(end: LifeEnd): Promise<void> {
+    const { log, timing, platform } = { ...this.parts.platform, platform: this.parts.platform };
+    log.warn({ code: 'life_over', end, worker: encodeId('wrk', this.worker.id) }, 'this life as a worker is over');
+    await this.stopLoops();
+    if (end === 'supervisor_gone') {
+      // The lease still holds: the ends of what was killed are ours to write.
+      this.executor.drain();
+      await this.supervisor.gone;
+      await this.executor.idle(AbortSignal.timeout(platform.config.leaseTtlMs));
+      await this.leave('stopped', timing.monotonicMs() + LAST_WRITES_MS);
+    } else {
+      this.executor.abandon();
+      await this.supervisor.shutdown();
+      await this.executor.idle(AbortSignal.timeout(LAST_WRITES_MS));
+    }
+    this.release();
+  }
+
+  /**
+   * Ends a healthy life in order: nothing is claimed any more, unstarted runs go back, tools may end for `drainMs`, what
+   * is left is stopped with its grace, or at once when `force` aborts. The lease is renewed until the last end is written.
+   */
+  async end(drainMs: number, force: AbortSignal): Promise<void> {
+    const { config, timing, log } = this.parts.platform;
+    await this.stopLoops();
+    this.executor.drain();
+    await this.leave('draining', timing.monotonicMs() + LAST_WRITES_MS);
+    const drained = AbortSignal.any([AbortSignal.timeout(Math.max(1, drainMs)), force]);
+    if (!(await this.executor.idle(drained))) {
+      log.info(
+        { code: 'drain_over', running: this.running, forced: force.aborted },
+        'stopping the tools that still run',
+      );
+      if (!force.aborted) {
+        this.executor.stopAll('gracefully');
+        await this.executor.idle(AbortSignal.any([AbortSignal.timeout(config.killGraceMs + 1_000), force]));
+      }
+      if (this.running > 0) {
+        this.executor.stopAll('at once');
+        await this.executor.idle(AbortSignal.timeout(LAST_WRITES_MS));
+      }
+    }
+    this.holder.stopRetrying();
+    await this.leave('stopped', timing.monotonicMs() + LAST_WRITES_MS / 2);
+    this.parts.keeper.end();
+    await this.supervisor.shutdown();
+    this.release();
+  }
+
+  private watch(): void {
+    const { keeper } = this.parts;
+    this.supervisor.onAck((seq) => keeper.acknowledge(this.worker.id, seq));
+    this.supervisor.onExit(() => this.declareOver('supervisor_gone'));
+    this.unsubscribe.push(
+      keeper.subscribe((event) => {
+        if (event.type === 'failed') this.declareOver('keeper_gone');
+        if (event.type === 'over' && event.incarnation === this.worker.id) this.declareOver('lease_over');
+        if (event.type === 'supervisorSilent' && event.incarnation === this.worker.id) this.supervisor.destroy();
+      }),
+    );
+  }
+
+  private async stopLoops(): Promise<void> {
+    await Promise.all(this.runners.map((loop) => loop.stop()));
+  }
+
+  /** Says in the database that this life is draining or stopped; left to a janitor when that can't be said in time. */
+  private async leave(state: 'draining' | 'stopped', untilMs: number): Promise<void> {
+    const { platform, installationChain } = this.parts;
+    const entry = { chain: installationChain, object: encodeId('wrk', this.worker.id) };
+    for (;;) {
+      const left = untilMs - platform.timing.monotonicMs();
+      if (left <= 0) return;
+      const said = await Promise.race([
+        leaveIfAlive(platform.pools.work, this.worker.id, state, entry).then(
+          () => true,
+          () => false,
+        ),
+        platform.timing.delay(left).then(() => true),
+      ]);
+      if (said) return;
+      await platform.timing.delay(Math.min(200, left));
+    }
+  }
+
+  private release(): void {
+    for (const off of this.unsubscribe) off();
+    this.parts.keeper.end();
+    this.supervisor.closeKeeperFd();
+  }
+}

@@ -1,0 +1,103 @@
+/** Runs a loop: jitter, wake-ups, back-off after faults, metrics, and an orderly stop. A fault never ends a loop. */
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { isTransient } from '../platform/db/db.js';
+import type { Logger } from '../platform/log/logger.js';
+import type { Loop } from '../platform/loop.js';
+import type { Timing } from '../platform/time.js';
+
+const LONGEST_BACKOFF_MS = 5_000;
+
+export class LoopMetrics {
+  readonly steps: Counter<'loop' | 'result'>;
+  readonly lastSuccess: Gauge<'loop'>;
+
+  constructor(registry: Registry) {
+    const registers = [registry];
+    this.steps = new Counter({
+      name: 'capstan_loop_steps_total',
+      help: 'Steps of background loops by result: idle, more or failed.',
+      labelNames: ['loop', 'result'],
+      registers,
+    });
+    this.lastSuccess = new Gauge({
+      name: 'capstan_loop_last_success_timestamp_seconds',
+      help: 'When a step of the loop last succeeded, in seconds of the epoch.',
+      labelNames: ['loop'],
+      registers,
+    });
+  }
+}
+
+export interface RunnerOptions {
+  /** Time between idle steps, asked before each wait; ±10 % of jitter is added. */
+  readonly intervalMs: () => number;
+  readonly timing: Timing;
+  readonly log: Logger;
+  readonly metrics: LoopMetrics;
+}
+
+export class LoopRunner {
+  private readonly stopping = new AbortController();
+  private waiting = new AbortController();
+  private woken = false;
+  private failures = 0;
+  private done: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly loop: Loop,
+    private readonly options: RunnerOptions,
+  ) {}
+
+  start(): void {
+    this.done = this.run();
+  }
+
+  /** The next step begins now, or right after the one that is running. */
+  wake(): void {
+    this.woken = true;
+    this.waiting.abort();
+  }
+
+  /** Resolves when the step that is running has ended. */
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    this.waiting.abort();
+    await this.done;
+  }
+
+  private async run(): Promise<void> {
+    const { timing, intervalMs } = this.options;
+    while (!this.stopping.signal.aborted) {
+      this.woken = false;
+      const result = await this.step();
+      if (result === 'more' || this.stopping.signal.aborted) continue;
+      if (this.woken && result === 'idle') continue;
+      this.waiting = new AbortController();
+      const pause = result === 'failed' ? Math.min(100 * 2 ** this.failures, LONGEST_BACKOFF_MS) : intervalMs();
+      // After a fault a wake-up doesn't cut the pause short: it would turn an outage into a storm.
+      const signal = result === 'failed' ? this.stopping.signal : this.waiting.signal;
+      await timing.delay(pause * (0.9 + timing.random() * 0.2), signal);
+    }
+  }
+
+  private async step(): Promise<'idle' | 'more' | 'failed'> {
+    const { log, metrics } = this.options;
+    const { name } = this.loop;
+    try {
+      const result = await this.loop.step(this.stopping.signal);
+      if (this.failures > 0) log.info({ code: 'loop_recovered', loop: name }, `${name}: works again`);
+      this.failures = 0;
+      metrics.steps.inc({ loop: name, result });
+      metrics.lastSuccess.set({ loop: name }, Date.now() / 1_000);
+      return result;
+    } catch (error) {
+      this.failures += 1;
+      metrics.steps.inc({ loop: name, result: 'failed' });
+      if (this.failures === 1) {
+        const level = isTransient(error) ? 'warn' : 'error';
+        log[level]({ code: 'loop_failed', loop: name, err: error }, `${name}: failed, trying again until it works`);
+      }
+      return 'failed';
+    }
+  }
+}

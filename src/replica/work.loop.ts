@@ -1,0 +1,101 @@
+/**
+ * Brings work to this life: claims when something may be claimable, and asks one cheap question (the pulse) that
+ * answers for all loops when there is nothing to do. Claims and the comparison of memory with the database take turns
+ * here, so the comparison never sees a claim whose answer is still under way.
+ */
+import type { Executor } from '../execution/executor.js';
+import type { Loop } from '../platform/loop.js';
+import type { Timing } from '../platform/time.js';
+import type { Pulse } from '../runs/claim.sql.js';
+import type { HolderService } from '../runs/holder.service.js';
+import type { JanitorService } from '../runs/janitor.service.js';
+
+const CLAIM_AT_MOST = 100;
+const RECONCILE_EVERY_MS = 15_000;
+/** While something runs, a request to cancel it is seen within this (and its own replica at once). */
+const PULSE_WHILE_HOLDING_MS = 1_500;
+
+export interface WorkLoopParts {
+  readonly holder: HolderService;
+  readonly executor: Executor;
+  readonly janitor: JanitorService;
+  readonly timing: Timing;
+  readonly pollIntervalMs: number;
+  /** What the pulse saw that others must act on. */
+  readonly onPulse: (pulse: Pulse) => void;
+}
+
+export class WorkLoop implements Loop {
+  readonly name = 'work';
+  private wantsClaim = true;
+  private wantsPulse = true;
+  private inDoubt = false;
+  private pulsedAtMs = Number.NEGATIVE_INFINITY;
+  private reconciledAtMs: number;
+
+  constructor(private readonly parts: WorkLoopParts) {
+    this.reconciledAtMs = parts.timing.monotonicMs();
+  }
+
+  /** Something may be claimable, or a slot became free. */
+  noteClaimable(): void {
+    this.wantsClaim = true;
+  }
+
+  /** Some run was asked to stop in this process. */
+  noteCanceled(): void {
+    this.wantsPulse = true;
+  }
+
+  /** An answer may have been lost. */
+  noteDoubt(): void {
+    this.inDoubt = true;
+  }
+
+  /** How long an idle step may wait for the next. */
+  intervalMs(): number {
+    const { executor, pollIntervalMs } = this.parts;
+    return executor.size > 0 ? Math.min(pollIntervalMs, PULSE_WHILE_HOLDING_MS) : pollIntervalMs;
+  }
+
+  async step(): Promise<'idle' | 'more'> {
+    const { executor, timing } = this.parts;
+    const now = timing.monotonicMs();
+    if (this.inDoubt || (executor.size > 0 && now - this.reconciledAtMs >= RECONCILE_EVERY_MS)) await this.reconcile();
+    if (this.wantsClaim && executor.free > 0) await this.claim();
+    // The interval is jittered: an idle step a tenth early is still the step that asks.
+    if (this.wantsPulse || now - this.pulsedAtMs >= this.intervalMs() * 0.85) await this.pulse();
+    return this.wantsClaim && executor.free > 0 ? 'more' : 'idle';
+  }
+
+  private async reconcile(): Promise<void> {
+    this.inDoubt = false;
+    try {
+      await this.parts.executor.reconcile();
+      this.reconciledAtMs = this.parts.timing.monotonicMs();
+    } catch (error) {
+      this.inDoubt = true;
+      throw error;
+    }
+  }
+
+  private async claim(): Promise<void> {
+    const { holder, executor } = this.parts;
+    const limit = Math.min(executor.free, CLAIM_AT_MOST);
+    const runs = await holder.claim(limit);
+    for (const run of runs) executor.accept(run);
+    // Fewer than asked for: others may have skipped past each other, so nothing is concluded before the next pulse.
+    this.wantsClaim = runs.length === limit;
+  }
+
+  private async pulse(): Promise<void> {
+    const { holder, executor, janitor, timing, onPulse } = this.parts;
+    this.wantsPulse = false;
+    this.pulsedAtMs = timing.monotonicMs();
+    const pulse = await holder.pulse();
+    executor.cancel(pulse.canceled);
+    if (pulse.due && (await janitor.promoteDue()) > 0) this.wantsClaim = true;
+    if (pulse.claimable) this.wantsClaim = true;
+    onPulse(pulse);
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * What one life of a worker may do with the runs it holds. Starts and ends go out in lanes of their own, so that a
+ * wait of one kind never holds up another. Losing a run is a returned value.
+ */
+import { encodeId } from '../kernel/ids.js';
+import type { JsonValue } from '../kernel/json.js';
+import { Lane } from '../platform/db/lane.js';
+import type { Platform } from '../platform/platform.js';
+import { claimIfLive, type Holding, holdingsOf, type Pulse, pulse, releaseIfHeld, startIfHeld } from './claim.sql.js';
+import { type Finish, findOwnEnds, finishIfHeld } from './finish.sql.js';
+import { appendOutputIfHeld, type OutputChunk } from './output.sql.js';
+import type { ClaimedRun, Hold, Outcome } from './run.js';
+import type { RunMetrics } from './run.metrics.js';
+import type { NewWorker } from './worker.js';
+
+const LANE_ITEMS = 200;
+
+/** A run under this holder, as far as a write needs it. */
+export interface OwnRun extends Hold {
+  readonly organizationId: string;
+}
+
+export interface RunEnd {
+  readonly outcome: Outcome;
+  readonly output: JsonValue | null;
+  readonly outputDigest: string | null;
+}
+
+export class HolderService {
+  private readonly starts: Lane<Hold, boolean>;
+  private readonly finishes: Lane<Finish, boolean>;
+  /** The worker's TypeID. */
+  readonly workerId: string;
+
+  constructor(
+    private readonly platform: Platform,
+    private readonly worker: NewWorker,
+    metrics: RunMetrics,
+    /** Called after an answer may have been lost: what the database says we hold must be compared with memory. */
+    private readonly onDoubt: () => void,
+  ) {
+    this.workerId = encodeId('wrk', worker.id);
+    const { timing, log } = platform;
+    const lane = { maxItems: LANE_ITEMS, retryForMs: Number.POSITIVE_INFINITY, timing };
+    const onRetry = (what: string) => (error: unknown, attempt: number) => {
+      this.onDoubt();
+      if (attempt === 1)
+        log.warn({ code: `${what}_retried`, err: error }, `${what}: the database is in the way, trying on`);
+    };
+    this.starts = new Lane({
+      ...lane,
+      flush: (holds) => this.flushStarts(holds),
+      onRetry: onRetry('run_start'),
+      onFlush: (n) => metrics.countFlush('start', n),
+    });
+    this.finishes = new Lane({
+      ...lane,
+      flush: (ends) => this.flushFinishes(ends),
+      onRetry: onRetry('run_end'),
+      onFlush: (n) => metrics.countFlush('finish', n),
+    });
+  }
+
+  /** Takes up to `limit` runs. After an error some may be ours without our knowing: `onDoubt` was called then. */
+  async claim(limit: number): Promise<ClaimedRun[]> {
+    try {
+      return await claimIfLive(this.platform.pools.work, this.worker.id, this.worker.queues, limit);
+    } catch (error) {
+      this.onDoubt();
+      throw error;
+    }
+  }
+
+  /** Whether the run's tool may be started now. False: it is no longer ours, or it is to be canceled. */
+  start(hold: Hold): Promise<boolean> {
+    return this.starts.push({ runId: hold.runId, fence: hold.fence });
+  }
+
+  /** Whether this end was written. False: the run was no longer ours, and nothing changed. */
+  async finish(run: OwnRun, end: RunEnd): Promise<boolean> {
+    const finish: Finish = {
+      runId: run.runId,
+      fence: run.fence,
+      chain: encodeId('org', run.organizationId),
+      object: encodeId('run', run.runId),
+      worker: this.workerId,
+      workerName: this.worker.name,
+      ...end,
+    };
+    try {
+      return await this.finishes.push(finish);
+    } catch (error) {
+      this.platform.log.error(
+        { code: 'run_end_reduced', err: error, run: finish.object },
+        "the run's end can't be written as it is; writing it without detail and output",
+      );
+      const outcome = { ...end.outcome, detail: '', signal: null };
+      return this.finishes.push({ ...finish, outcome, output: null });
+    }
+  }
+
+  /** Gives unstarted runs back to their queues, or ends them when they were canceled meanwhile. */
+  async release(runs: readonly OwnRun[]): Promise<void> {
+    const releases = runs.map((run) => ({
+      runId: run.runId,
+      fence: run.fence,
+      chain: encodeId('org', run.organizationId),
+      object: encodeId('run', run.runId),
+      worker: this.workerId,
+    }));
+    await releaseIfHeld(this.platform.pools.work, this.worker.id, releases);
+  }
+
+  /** Stores one batch of output. False: the run is no longer ours. */
+  appendOutput(hold: Hold, batch: number, chunk: OutputChunk): Promise<boolean> {
+    return appendOutputIfHeld(this.platform.pools.output, this.worker.id, hold, batch, chunk);
+  }
+
+  /** What the database says this life holds. */
+  holdings(): Promise<Holding[]> {
+    return holdingsOf(this.platform.pools.work, this.worker.id);
+  }
+
+  pulse(): Promise<Pulse> {
+    const { pools, config } = this.platform;
+    return pulse(pools.work, this.worker.id, this.worker.queues, config.maxRunDurationMs);
+  }
+
+  /** For the end of a life: what can't be written now is left to a janitor. */
+  stopRetrying(): void {
+    this.starts.stopRetrying();
+    this.finishes.stopRetrying();
+  }
+
+  private async flushStarts(holds: readonly Hold[]): Promise<boolean[]> {
+    const started = new Set(
+      (await startIfHeld(this.platform.pools.work, this.worker.id, holds)).map((row) => row.runId),
+    );
+    return holds.map((hold) => started.has(hold.runId));
+  }
+
+  private async flushFinishes(ends: readonly Finish[]): Promise<boolean[]> {
+    const { work } = this.platform.pools;
+    const written = new Set((await finishIfHeld(work, this.worker.id, ends)).map((row) => row.runId));
+    const missing = ends.filter((end) => !written.has(end.runId)).map(({ runId, fence }) => ({ runId, fence }));
+    if (missing.length > 0) {
+      for (const row of await findOwnEnds(work, this.worker.id, missing)) written.add(row.runId);
+    }
+    return ends.map((end) => written.has(end.runId));
+  }
+}

@@ -1,0 +1,8 @@
+/** Partitions of events and output by day, made ahead of time. */
+import type { Pool } from '../platform/db/db.js';
+
+/** Makes the partitions of today and the next `daysAhead` days that are missing. Returns how many tables it made. */
+export async function ensurePartitions(pool: Pool, daysAhead: number): Promise<number> {
+  const rows = await pool.run<{ made: number }[]>((sql) => sql`select ensure_run_partitions(${daysAhead}) as made`);
+  return rows[0]?.made ?? 0;
+}

@@ -1,0 +1,12 @@
+/** The counters of runs: one set per process, for who serves callers and for who executes. */
+import { Module } from '@nestjs/common';
+import { Platform } from '../platform/platform.js';
+import { RunMetrics } from './run.metrics.js';
+
+@Module({
+  providers: [
+    { provide: RunMetrics, useFactory: (platform: Platform) => new RunMetrics(platform.metrics), inject: [Platform] },
+  ],
+  exports: [RunMetrics],
+})
+export class RunMetricsModule {}

@@ -1,0 +1,133 @@
+/** `/v1/runs`: submit, look, cancel. HTTP in, one call of the service, the run out. */
+import { Body, Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
+import { Documented } from '../platform/http/document.js';
+import { IdPipe } from '../platform/http/id.pipe.js';
+import { idempotencyKeyOf, requestDigestOf } from '../platform/http/idempotency.js';
+import { NoQuery } from '../platform/http/input.pipe.js';
+import { NoInput } from '../platform/http/json-body.interceptor.js';
+import { traceparentOf } from '../platform/http/request-id.js';
+import { REFERENCED, RunDto, RunPageDto, runDto, runSummaryDto } from './run.dto.js';
+import { encodeCursor, RunListQuery, runListRequest } from './run-list.dto.js';
+import { RunsService } from './runs.service.js';
+import { decodeSubmit, SubmitDto } from './submit.dto.js';
+
+const RUN_ID = new IdPipe('run');
+
+@Documented((api) => api.ApiTags('runs'))
+@Documented((api) => api.ApiExtraModels(...REFERENCED))
+@Controller('v1/runs')
+export class RunsController {
+  constructor(private readonly runs: RunsService) {}
+
+  @Documented((api) =>
+    api.ApiOperation({
+      operationId: 'submitRun',
+      summary: 'Submit a run',
+      description:
+        'With an `Idempotency-Key`, or with an `id` of your own, the same request gives the same run however often it ' +
+        'is sent: 200 and `Idempotency-Replayed: true`. A key is kept until 7 days after its run ended.',
+    }),
+  )
+  @Documented((api) =>
+    api.ApiHeader({
+      name: 'Idempotency-Key',
+      required: false,
+      schema: { type: 'string', minLength: 1, maxLength: 255 },
+    }),
+  )
+  @Documented((api) => api.ApiHeader({ name: 'traceparent', required: false, schema: { type: 'string' } }))
+  @Documented((api) => api.ApiBody({ type: SubmitDto }))
+  @Documented((api) => api.ApiCreatedResponse({ type: RunDto, description: 'The run was made.' }))
+  @Documented((api) => api.ApiOkResponse({ type: RunDto, description: 'The run that the same request made before.' }))
+  @Post()
+  async submit(
+    @CurrentCaller() caller: RequestCaller,
+    @Query() _query: NoQuery,
+    @Body() body: Record<string, unknown>,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<RunDto> {
+    const key = idempotencyKeyOf(request);
+    const { run, replayed, receipt } = await this.runs.submit(caller, {
+      ...decodeSubmit(body),
+      traceparent: traceparentOf(request.headers.traceparent),
+      key,
+      requestDigest: requestDigestOf(request),
+    });
+    const answer = runDto(run);
+    void reply.status(replayed ? 200 : 201);
+    if (replayed) void reply.header('idempotency-replayed', 'true');
+    else void reply.header('location', `/v1/runs/${answer.id}`);
+    withReceipt(reply, receipt);
+    return answer;
+  }
+
+  @Documented((api) =>
+    api.ApiOperation({
+      operationId: 'listRuns',
+      summary: 'List runs, newest first',
+      description:
+        'Runs in lists come without `spec` and `output`. The next page is named by `next` and a `Link` header.',
+    }),
+  )
+  @Documented((api) => api.ApiOkResponse({ type: RunPageDto }))
+  @Get()
+  async list(
+    @CurrentCaller() caller: RequestCaller,
+    @Query() query: RunListQuery,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<RunPageDto> {
+    const { filter, after, limit } = runListRequest(query);
+    const { runs, more } = await this.runs.list(caller, filter, after, limit);
+    const last = runs.at(-1);
+    const next = more && last ? encodeCursor(last) : null;
+    if (next !== null) {
+      const url = new URL(request.url, 'http://capstan');
+      url.searchParams.set('cursor', next);
+      void reply.header('link', `<${url.pathname}${url.search}>; rel="next"`);
+    }
+    return { items: runs.map(runSummaryDto), next };
+  }
+
+  @Documented((api) => api.ApiOperation({ operationId: 'getRun', summary: 'Show a run' }))
+  @Documented((api) => api.ApiOkResponse({ type: RunDto }))
+  @Get(':id')
+  async show(
+    @CurrentCaller() caller: RequestCaller,
+    @Param('id', RUN_ID) id: string,
+    @Query() _query: NoQuery,
+  ): Promise<RunDto> {
+    return runDto(await this.runs.get(caller, id));
+  }
+
+  @Documented((api) =>
+    api.ApiOperation({
+      operationId: 'cancelRun',
+      summary: 'Cancel a run',
+      description: 'Idempotent. A run that waits ends at once; the tool of a running one is stopped within seconds.',
+    }),
+  )
+  @Documented((api) => api.ApiOkResponse({ type: RunDto, description: 'The run has ended canceled.' }))
+  @Documented((api) => api.ApiAcceptedResponse({ type: RunDto, description: 'Its holder still has to stop the tool.' }))
+  @Post(':id/cancel')
+  @NoInput()
+  @HttpCode(200)
+  async cancel(
+    @CurrentCaller() caller: RequestCaller,
+    @Param('id', RUN_ID) id: string,
+    @Query() _query: NoQuery,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<RunDto> {
+    const { run, stopping, receipt } = await this.runs.cancel(caller, id);
+    if (stopping) void reply.status(202);
+    withReceipt(reply, receipt);
+    return runDto(run);
+  }
+}
+
+function withReceipt(reply: FastifyReply, receipt: string | null): void {
+  if (receipt !== null) void reply.header('audit-receipt', receipt);
+}

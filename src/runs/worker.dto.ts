@@ -1,0 +1,69 @@
+/** A worker as the API shows it. */
+import { encodeId } from '../kernel/ids.js';
+import { Documented } from '../platform/http/document.js';
+import { alwaysNull, nullable } from '../platform/http/schema.js';
+import { WORKER_STATES, type WorkerView } from './worker.js';
+
+export class WorkerDto {
+  @Documented((api) => api.ApiProperty({ type: String, example: 'wrk_01h455vb4pex5vsknk084sn02q' }))
+  id: string;
+
+  @Documented((api) => api.ApiProperty({ type: String, description: 'Its stable name, the same in each life.' }))
+  name: string;
+
+  @Documented((api) => api.ApiProperty({ type: String, enum: ['replica', 'worker'] }))
+  kind: string;
+
+  @Documented((api) => api.ApiProperty({ type: String, enum: WORKER_STATES }))
+  state: string;
+
+  @Documented((api) => api.ApiProperty({ type: 'integer', minimum: 0 }))
+  slots: number;
+
+  @Documented((api) => api.ApiProperty({ type: [String], example: ['default'] }))
+  queues: readonly string[];
+
+  @Documented((api) => api.ApiProperty({ type: String }))
+  version: string;
+
+  @Documented((api) => api.ApiProperty({ type: String, format: 'date-time' }))
+  leaseUntil: Date;
+
+  @Documented((api) => api.ApiProperty({ type: Boolean, description: 'Seen within the last 30 s.' }))
+  connected: boolean;
+
+  @Documented((api) => api.ApiProperty({ type: 'integer', description: 'Runs whose tools it runs.' }))
+  running: number;
+
+  @Documented((api) => api.ApiProperty({ type: String, format: 'date-time' }))
+  startedAt: Date;
+
+  @Documented((api) => api.ApiProperty(nullable('string', { format: 'date-time' })))
+  endedAt: Date | null;
+}
+
+export class WorkerListDto {
+  @Documented((api) => api.ApiProperty({ type: [WorkerDto] }))
+  items: WorkerDto[];
+
+  @Documented((api) => api.ApiProperty(alwaysNull('There is one page.')))
+  next: null;
+}
+
+export function workerDto(worker: WorkerView): WorkerDto {
+  const { id, name, kind, state, slots, queues, version, leaseUntil, connected, running, startedAt, endedAt } = worker;
+  return {
+    id: encodeId('wrk', id),
+    name,
+    kind,
+    state,
+    slots,
+    queues,
+    version,
+    leaseUntil,
+    connected,
+    running,
+    startedAt,
+    endedAt,
+  };
+}

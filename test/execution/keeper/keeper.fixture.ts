@@ -1,0 +1,224 @@
+/** A keeper on a real database, the far end of its pipe in a process of its own, and a witness of every renewal. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
+import type { KeeperClient, KeeperOptions } from '../../../src/execution/keeper/keeper.client.js';
+import type { KeeperEvent } from '../../../src/execution/keeper/keeper.js';
+import {
+  decodeExtension,
+  type Extension,
+  encodeExtension,
+  KEEPER_FRAME_BYTES,
+} from '../../../src/execution/supervisor/keeper-frame.js';
+import { newId } from '../../../src/kernel/ids.js';
+import { compiledSource } from '../../compiled.js';
+
+export type StartKeeper = (options: KeeperOptions) => KeeperClient;
+
+/** Long limits, and renewals that a test needn't wait for. */
+export const NORMAL = { ttlMs: 15_000, renewMs: 300, stallLimitMs: 70_000, toolDeadlineMs: 3_000, graceMs: 1_000 };
+
+/** `startKeeper` as it is built, for a thread's entry must be JavaScript. */
+export async function compiledKeeper(): Promise<StartKeeper> {
+  const entry = join(await compiledSource(), 'execution/keeper/keeper.client.js');
+  const { startKeeper } = (await import(entry)) as { startKeeper: StartKeeper };
+  return startKeeper;
+}
+
+/** Resolves with the first value of `look` that isn't undefined or false; the error says what was waited for. */
+export async function until<T>(what: string, look: () => T | Promise<T>, limitMs = 10_000): Promise<NonNullable<T>> {
+  const giveUpAt = performance.now() + limitMs;
+  for (;;) {
+    const seen = await look();
+    if (seen !== undefined && seen !== null && seen !== false) return seen;
+    if (performance.now() > giveUpAt) throw new Error(`waited ${limitMs} ms in vain: ${what}`);
+    await delay(5);
+  }
+}
+
+/** The database's side: worker rows, and a witness that notes each renewal when it happens. */
+export class Workers {
+  private constructor(readonly sql: pg.Client) {}
+
+  static async open(sql: pg.Client): Promise<Workers> {
+    await sql.query(`
+      create table witness (id uuid, lease_until timestamptz, seen_at timestamptz);
+      create function witness_renewal() returns trigger language plpgsql as $$
+      begin insert into witness values (new.id, new.lease_until, clock_timestamp()); return null; end $$;
+      create trigger witness_renewal after update of lease_until on workers
+        for each row execute function witness_renewal();`);
+    return new Workers(sql);
+  }
+
+  /** Its lease is over in `leaseMs`, or was when negative. */
+  async insert(options: { state?: string; leaseMs?: number } = {}): Promise<string> {
+    const id = newId();
+    const { state = 'live', leaseMs = 15_000 } = options;
+    await this.sql.query(
+      `insert into workers (id, name, kind, slots, queues, version, ttl_ms, state, lease_until, ended_at)
+       values ($1, 'w', 'replica', 4, '{default}', '0', 30000, $2, clock_timestamp() + $3::int * interval '1 ms',
+               case when $2 in ('stopped', 'lost') then now() end)`,
+      [id, state, leaseMs],
+    );
+    return id;
+  }
+
+  async leaseMs(id: string): Promise<number> {
+    const { rows } = await this.sql.query(
+      `select (extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as ms from workers where id = $1`,
+      [id],
+    );
+    return rows[0].ms;
+  }
+
+  async setState(id: string, state: string): Promise<void> {
+    await this.sql.query(
+      `update workers set state = $2, ended_at = case when $2 in ('stopped', 'lost') then now() end where id = $1`,
+      [id, state],
+    );
+  }
+
+  async renewalsOf(id: string): Promise<number> {
+    const { rows } = await this.sql.query('select count(*)::int as n from witness where id = $1', [id]);
+    return rows[0].n;
+  }
+
+  /** Whether a keeper's statement waits for a row that somebody holds. */
+  async isWaitingForLock(): Promise<boolean> {
+    const { rowCount } = await this.sql.query(
+      `select 1 from pg_stat_activity
+       where datname = current_database() and application_name = 'capstan keeper' and wait_event_type = 'Lock'`,
+    );
+    return rowCount === 1;
+  }
+
+  /** The longest time in ms between two renewals of a life, from `sinceMs` ago until now. */
+  async longestGapMs(id: string, sinceMs: number): Promise<number> {
+    const { rows } = await this.sql.query(
+      `with seen as (
+         select seen_at from witness where id = $1 and seen_at > clock_timestamp() - $2::int * interval '1 ms'
+         union all select clock_timestamp()
+         union all select clock_timestamp() - $2::int * interval '1 ms'
+       ), gaps as (select seen_at - lag(seen_at) over (order by seen_at) as gap from seen)
+       select (extract(epoch from max(gap)) * 1000)::float8 as ms from gaps`,
+      [id, Math.round(sinceMs)],
+    );
+    return rows[0].ms;
+  }
+}
+
+/** Reads frames where a supervisor would. Its lines carry what came, as hex. */
+const READER = `require('fs').createReadStream('', { fd: 3 }).on('data', (b) => console.log(b.toString('hex')))`;
+/** Frames that the main thread writes itself bear it. */
+const MARK = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+export class PipeReader {
+  /** Everything that came, marks included, in order. */
+  readonly all: Extension[] = [];
+  onFrame: (frame: Extension) => void = () => undefined;
+  private rest: Buffer = Buffer.alloc(0);
+
+  private constructor(readonly child: ChildProcess) {
+    if (!child.stdout) throw new Error('no stdout');
+    createInterface({ input: child.stdout }).on('line', (hex) => this.take(Buffer.from(hex, 'hex')));
+  }
+
+  static start(): PipeReader {
+    return new PipeReader(spawn(process.execPath, ['-e', READER], { stdio: ['ignore', 'pipe', 'inherit', 'pipe'] }));
+  }
+
+  get frames(): Extension[] {
+    return this.all.filter(({ incarnation }) => incarnation !== MARK);
+  }
+
+  get marks(): number[] {
+    return this.all.filter(({ incarnation }) => incarnation === MARK).map(({ seq }) => seq);
+  }
+
+  get pid(): number {
+    return this.child.pid ?? 0;
+  }
+
+  /** The writing end, which is this process's. */
+  get fd(): number {
+    const stream = this.child.stdio[3] as unknown as { readonly _handle: { readonly fd: number } };
+    return stream._handle.fd;
+  }
+
+  /** Writes a frame that says "here", from the main thread. */
+  mark(seq: number): void {
+    writeSync(this.fd, encodeExtension({ incarnation: MARK, seq, sentAtNs: 0n }));
+  }
+
+  /** Frames of `lives[n]` that came behind the mark `n`. */
+  lateFrames(lives: readonly string[]): Extension[] {
+    return this.all.filter((frame, index) => {
+      const mark = this.all.findIndex(
+        ({ incarnation, seq }) => incarnation === MARK && seq === lives.indexOf(frame.incarnation),
+      );
+      return frame.incarnation !== MARK && mark >= 0 && index > mark;
+    });
+  }
+
+  /** Until the next frame would not fit. */
+  fill(): void {
+    try {
+      for (;;) this.mark(0);
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) throw error;
+    }
+  }
+
+  pause(): void {
+    this.child.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.child.kill('SIGCONT');
+  }
+
+  async closeOurEnd(): Promise<void> {
+    const stream = this.child.stdio[3];
+    const closed = new Promise((resolve) => stream?.once('close', resolve));
+    stream?.destroy();
+    await closed;
+  }
+
+  async kill(): Promise<void> {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
+    this.child.kill('SIGKILL');
+    await once(this.child, 'exit');
+  }
+
+  private take(bytes: Buffer): void {
+    this.rest = Buffer.concat([this.rest, bytes]);
+    for (; this.rest.length >= KEEPER_FRAME_BYTES; this.rest = this.rest.subarray(KEEPER_FRAME_BYTES)) {
+      const frame = decodeExtension(this.rest, 0);
+      this.all.push(frame);
+      this.onFrame(frame);
+    }
+  }
+}
+
+/** What a keeper logged and reported, in order. */
+export class Recorder {
+  readonly events: KeeperEvent[] = [];
+  readonly codes: unknown[] = [];
+  readonly log: KeeperOptions['log'] = {
+    info: (fields) => this.codes.push(fields.code),
+    warn: (fields) => this.codes.push(fields.code),
+    error: (fields) => this.codes.push(fields.code),
+  };
+
+  watch(keeper: KeeperClient): void {
+    keeper.subscribe((event) => this.events.push(event));
+  }
+
+  of<T extends KeeperEvent['type']>(type: T): Extract<KeeperEvent, { type: T }>[] {
+    return this.events.filter((event): event is Extract<KeeperEvent, { type: T }> => event.type === type);
+  }
+}

@@ -1,0 +1,229 @@
+/** The keeper's thread on a real database and a real pipe: what it renews, what it extends, and when it stops. */
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { KeeperClient } from '../../../src/execution/keeper/keeper.client.js';
+import { createDatabase, type TestDatabase } from '../../database.js';
+import { compiledKeeper, NORMAL, PipeReader, Recorder, type StartKeeper, until, Workers } from './keeper.fixture.js';
+
+let database: TestDatabase;
+let workers: Workers;
+let startKeeper: StartKeeper;
+const keepers: KeeperClient[] = [];
+const readers: PipeReader[] = [];
+
+beforeAll(async () => {
+  database = await createDatabase();
+  workers = await Workers.open(await database.session());
+  startKeeper = await compiledKeeper();
+});
+afterEach(async () => {
+  await Promise.all([...keepers.splice(0).map((k) => k.close()), ...readers.splice(0).map((r) => r.kill())]);
+});
+afterAll(() => database.drop());
+
+function keeper(options: Partial<typeof NORMAL> = {}) {
+  const seen = new Recorder();
+  const started = startKeeper({ databaseUrl: database.url, ...NORMAL, ...options, log: seen.log });
+  keepers.push(started);
+  seen.watch(started);
+  return { keeper: started, seen };
+}
+
+function reader(): PipeReader {
+  const started = PipeReader.start();
+  readers.push(started);
+  return started;
+}
+
+async function begin(started: KeeperClient, options: { state?: string; leaseMs?: number } = {}) {
+  const pipe = reader();
+  const incarnation = await workers.insert(options);
+  started.begin({ incarnation, pipeFd: pipe.fd, supervisorPid: pipe.pid });
+  return { incarnation, pipe };
+}
+
+describe('a life', () => {
+  it('S4-11 its lease moves forward at least every renewal interval, from the moment it begins', async () => {
+    const { keeper: started, seen } = keeper();
+    const { incarnation } = await begin(started, { leaseMs: 1_000 });
+    const beganAt = performance.now();
+    await until('ten renewals', () => seen.of('renewed').length >= 10);
+    // Two round trips and a late timer are within the twentieth by which a renewal is early; 20 ms are for this machine.
+    expect(await workers.longestGapMs(incarnation, performance.now() - beganAt - 50)).toBeLessThan(NORMAL.renewMs + 20);
+    expect(await workers.leaseMs(incarnation)).toBeGreaterThan(NORMAL.ttlMs - NORMAL.renewMs - 100);
+    expect(seen.of('renewed')[0]).toMatchObject({ incarnation, state: 'live' });
+  });
+
+  it('every renewal becomes one extension, numbered from 1, with the time when it was sent', async () => {
+    const { keeper: started } = keeper();
+    const before = process.hrtime.bigint();
+    const { incarnation, pipe } = await begin(started);
+    await until('three frames', () => pipe.frames.length >= 3);
+    const frames = pipe.frames.slice(0, 3);
+    expect(frames.map(({ seq }) => seq)).toEqual([1, 2, 3]);
+    expect(new Set(frames.map((frame) => frame.incarnation))).toEqual(new Set([incarnation]));
+    const times = [before, ...frames.map(({ sentAtNs }) => sentAtNs), process.hrtime.bigint()];
+    expect(times).toEqual([...times].sort((a, b) => Number(a - b)));
+    expect(started.stats.extensionSeq).toBeGreaterThanOrEqual(3);
+  });
+
+  it('an extension counts from when its renewal was sent, however long the database took to answer', async () => {
+    const { keeper: started, seen } = keeper({ renewMs: 2_000 });
+    const locker = await database.session();
+    const pipe = reader();
+    const incarnation = await workers.insert();
+    await locker.query('begin');
+    await locker.query('select 1 from workers where id = $1 for update', [incarnation]);
+    started.begin({ incarnation, pipeFd: pipe.fd, supervisorPid: pipe.pid });
+    await until('the renewal waits for the row', () => workers.isWaitingForLock());
+    const waitedAt = process.hrtime.bigint();
+    expect(pipe.frames).toEqual([]);
+    await locker.query('commit');
+    await until('the extension', () => pipe.frames.length > 0);
+    expect(pipe.frames[0]?.sentAtNs).toBeLessThan(waitedAt);
+    expect(seen.of('failing')).toEqual([]);
+  });
+
+  it('revives a lease that was late, and learns that it is draining', async () => {
+    const { keeper: started, seen } = keeper();
+    const { incarnation } = await begin(started, { leaseMs: -5_000 });
+    await until('the first renewal', () => seen.of('renewed').length > 0);
+    expect(await workers.leaseMs(incarnation)).toBeGreaterThan(0);
+    await workers.setState(incarnation, 'draining');
+    await until('the drain', () => seen.of('renewed').some(({ state }) => state === 'draining'));
+  });
+
+  it('is over when its row was reaped: no lease, no extension and no report after that', async () => {
+    const { keeper: started, seen } = keeper();
+    const { incarnation, pipe } = await begin(started);
+    await until('a frame', () => pipe.frames.length > 0);
+    await workers.setState(incarnation, 'lost');
+    await until('the end of the life', () => seen.of('over').length > 0);
+    const frames = pipe.frames.length;
+    // A second life shows that the keeper goes on, and that a few intervals have passed.
+    const next = await begin(started);
+    await until('three frames of the next life', () => next.pipe.frames.length >= 3);
+    expect(pipe.frames.length).toBe(frames);
+    expect(seen.of('over')).toEqual([{ type: 'over', incarnation }]);
+    expect(seen.codes).toEqual(['lease_over']);
+    expect(next.pipe.frames[0]).toMatchObject({ incarnation: next.incarnation, seq: 1 });
+  });
+
+  it('that is ended is not renewed any more', async () => {
+    const { keeper: started, seen } = keeper();
+    const first = await begin(started);
+    await until('a renewal', () => seen.of('renewed').length > 0);
+    started.end();
+    const renewed = await workers.renewalsOf(first.incarnation);
+    const next = await begin(started);
+    await until('three frames of the next life', () => next.pipe.frames.length >= 3);
+    // One statement may have been under way.
+    expect(await workers.renewalsOf(first.incarnation)).toBeLessThanOrEqual(renewed + 1);
+  });
+
+  it('gets its first renewal at once although the one before left a statement hanging', async () => {
+    const { keeper: started, seen } = keeper({ renewMs: 4_000 });
+    const locker = await database.session();
+    const hanging = await workers.insert();
+    await locker.query('begin');
+    await locker.query('select 1 from workers where id = $1 for update', [hanging]);
+    const pipe = reader();
+    started.begin({ incarnation: hanging, pipeFd: pipe.fd, supervisorPid: pipe.pid });
+    await until('the renewal waits for the row', () => workers.isWaitingForLock());
+    const next = await begin(started);
+    await until('the next life is renewed', () => next.pipe.frames.length > 0, 1_000);
+    await locker.query('commit');
+    expect(seen.of('failing')).toEqual([]);
+  });
+});
+
+describe('a busy main thread', () => {
+  it.each([
+    ['that computes', (ms: number) => void spin(ms)],
+    ['that is blocked', (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)],
+  ])('S4-41 F002 %s for ten intervals loses no renewal and no extension', async (_, block) => {
+    const renewMs = 200;
+    const { keeper: started, seen } = keeper({ renewMs });
+    const { incarnation, pipe } = await begin(started);
+    await until('a frame', () => pipe.frames.length > 0);
+    block(10 * renewMs);
+    expect(await workers.longestGapMs(incarnation, 10 * renewMs)).toBeLessThan(renewMs + 50);
+    await until('the frames written meanwhile', () => pipe.frames.length >= 10);
+    expect(seen.of('failing')).toEqual([]);
+  });
+});
+
+describe('the pipe to the supervisor', () => {
+  it('when its reader is gone, the lease is still renewed, nothing is extended, and it is logged once', async () => {
+    const { keeper: started, seen } = keeper();
+    const { incarnation, pipe } = await begin(started);
+    await until('a frame', () => pipe.frames.length > 0);
+    await pipe.kill();
+    await until('the log line', () => seen.codes.length > 0);
+    const { extensionSeq } = started.stats;
+    const renewed = await workers.renewalsOf(incarnation);
+    await until('four more renewals', async () => (await workers.renewalsOf(incarnation)) >= renewed + 4);
+    expect(started.stats.extensionSeq).toBe(extensionSeq);
+    expect(seen.codes).toEqual(['extension_not_written']);
+  });
+
+  it('when nobody reads it and it is full, nothing throws or waits, and reading makes it work again', async () => {
+    const { keeper: started, seen } = keeper();
+    const pipe = reader();
+    const incarnation = await workers.insert();
+    pipe.pause();
+    pipe.fill();
+    started.begin({ incarnation, pipeFd: pipe.fd, supervisorPid: pipe.pid });
+    await until('renewals without extension', () => seen.of('renewed').length >= 3);
+    expect(started.stats.extensionSeq).toBe(0);
+    expect(seen.codes).toEqual(['extension_not_written']);
+    pipe.resume();
+    await until('an extension', () => started.stats.extensionSeq > 0);
+  });
+
+  it('its descriptor is never written to once it belongs to something else', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'keeper-'));
+    const victim = join(folder, 'victim');
+    const { keeper: started, seen } = keeper();
+    const { incarnation, pipe } = await begin(started);
+    const { fd } = pipe;
+    await until('a frame', () => pipe.frames.length > 0);
+    // The main thread closes its end, as it does by itself when a supervisor dies, and opens a file of its own.
+    await pipe.closeOurEnd();
+    const opened = [];
+    do opened.push(openSync(victim, 'w'));
+    while (opened.at(-1) !== fd && opened.length < 50);
+    expect(opened.at(-1)).toBe(fd);
+    const renewed = await workers.renewalsOf(incarnation);
+    await until('four more renewals', async () => (await workers.renewalsOf(incarnation)) >= renewed + 4);
+    expect(readFileSync(victim)).toHaveLength(0);
+    expect(seen.codes).toEqual(['extension_not_written']);
+    for (const descriptor of opened) closeSync(descriptor);
+    rmSync(folder, { recursive: true });
+  });
+
+  it('gets nothing of a life after end() has returned, at whatever moment of its first renewal that comes', async () => {
+    const { keeper: started } = keeper();
+    const pipe = reader();
+    const lives: string[] = [];
+    for (let life = 0; life < 30; life += 1) {
+      const incarnation = await workers.insert();
+      started.begin({ incarnation, pipeFd: pipe.fd, supervisorPid: pipe.pid });
+      spin(life);
+      started.end();
+      lives.push(incarnation);
+      pipe.mark(life);
+    }
+    await until('the last mark', () => pipe.marks.length === lives.length);
+    expect(pipe.lateFrames(lives)).toEqual([]);
+    // Some were quick enough, so there was something to be late.
+    expect(pipe.frames.length).toBeGreaterThan(0);
+  });
+});
+
+function spin(ms: number): void {
+  const untilMs = performance.now() + ms;
+  while (performance.now() < untilMs);
+}

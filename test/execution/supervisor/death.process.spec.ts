@@ -1,0 +1,190 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ToolPlan } from '../../../src/execution/supervisor/plan.js';
+import { startSupervisor } from '../../../src/execution/supervisor/supervisor.client.js';
+import { compiledSource } from '../../compiled.js';
+import { isRunning, linesOf, livingMembers, planOf, shell, startRig, until } from './rig.js';
+
+interface Replica {
+  readonly process: ChildProcess;
+  readonly supervisor: number;
+  readonly pgid: number;
+  readonly temp: string;
+  said(): Record<string, unknown>[];
+}
+
+/** A replica in a process of its own, with one tool that is running. */
+async function startReplica(plan: Partial<ToolPlan>, options: { graceMs: number; fd?: number }): Promise<Replica> {
+  const temp = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
+  const settings = { temp, plan: planOf(plan), graceMs: options.graceMs, deadlineMs: 60_000 };
+  const fixture = new URL('./replica.fixture.mjs', import.meta.url).pathname;
+  // A descriptor that somebody left open, far above those that Node itself keeps to itself.
+  const foreign = options.fd === undefined ? [] : [...Array(37).fill('ignore'), options.fd];
+  const child = spawn(process.execPath, [fixture, await compiledSource(), JSON.stringify(settings)], {
+    stdio: ['ignore', 'pipe', 'inherit', ...foreign],
+  });
+  const lines: Record<string, unknown>[] = [];
+  if (child.stdout === null) throw new Error('no stdout');
+  createInterface(child.stdout).on('line', (line) => lines.push(JSON.parse(line)));
+  const find = (name: string) => Number(lines.find((line) => name in line)?.[name] ?? 0);
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+    for (const pid of [find('sibling'), -find('pgid')]) {
+      if (pid === 0) continue;
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // Gone, as it should be.
+      }
+    }
+    rmSync(temp, { recursive: true, force: true });
+  });
+  await until('the tool runs', () => find('pgid') > 0);
+  return { process: child, supervisor: find('supervisor'), pgid: find('pgid'), temp, said: () => lines };
+}
+
+describe('when the replica is killed', () => {
+  it('S4-19 its tools are stopped with all they started, and its files are removed', async () => {
+    const scratch = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
+    onTestFinished(() => rmSync(scratch, { recursive: true }));
+    const file = join(scratch, 'effects');
+    const loop = `while :; do echo tick >> ${file}; sleep 0.02; done`;
+    const replica = await startReplica(shell(`(${loop}) & sleep 600 & wait`), { graceMs: 5_000 });
+    await until('the tool has effects', () => linesOf(file).length > 2);
+    replica.process.kill('SIGKILL');
+    await until('the group is empty', () => livingMembers(replica.pgid).length === 0, 4_000);
+    const lines = linesOf(file).length;
+    await until('the supervisor has ended', () => !isRunning(replica.supervisor));
+    expect(linesOf(file).length).toBe(lines);
+    expect(readdirSync(replica.temp)).toEqual([]);
+  });
+
+  it('S4-21 a tool that ignores TERM is killed after the grace period, its full pipes notwithstanding', async () => {
+    const replica = await startReplica(shell('trap "" TERM; while :; do yes | head -c 1000000; done'), {
+      graceMs: 800,
+    });
+    const killedAt = performance.now();
+    replica.process.kill('SIGKILL');
+    await until('the group is empty', () => livingMembers(replica.pgid).length === 0);
+    expect(performance.now() - killedAt).toBeGreaterThan(700);
+    expect(performance.now() - killedAt).toBeLessThan(4_000);
+    await until('the supervisor has ended', () => !isRunning(replica.supervisor));
+  });
+
+  it('S4-20 no grandchild has inherited anything that keeps the tool alive', async () => {
+    const fd = openSync('/dev/null', 'r');
+    const script = 'sleep 600 & ls /proc/$!/fd /proc/$$/fd; wait';
+    const replica = await startReplica(shell(script), { graceMs: 5_000, fd });
+    const output = () =>
+      replica
+        .said()
+        .map((line) => line.output ?? '')
+        .join('');
+    await until('the descriptors are listed', () => output().split('\n').length >= 9);
+    expect(output().match(/^\d+$/gm)).toEqual(['0', '1', '2', '0', '1', '2']);
+    replica.process.kill('SIGKILL');
+    await until('the group is empty', () => livingMembers(replica.pgid).length === 0, 4_000);
+  });
+
+  it('S4-20 together with its supervisor, the kernel kills the tool itself', async () => {
+    const replica = await startReplica({ argv: ['sleep', '600'] }, { graceMs: 60_000 });
+    process.kill(replica.supervisor, 'SIGSTOP');
+    replica.process.kill('SIGKILL');
+    process.kill(replica.supervisor, 'SIGKILL');
+    await until('the tool is gone', () => !isRunning(replica.pgid), 2_000);
+  });
+});
+
+describe('when the supervisor ends on its own', () => {
+  it('S4-26 every group it started is killed, and only then the ends are told as lost', async () => {
+    const rig = await startRig({ graceMs: 60_000 });
+    const file = join(rig.scratch, 'effects');
+    const script = `trap "" TERM; (while :; do echo tick >> ${file}; sleep 0.02; done) & wait`;
+    const tools = [rig.launch(shell(script)), rig.launch(shell(script))];
+    const pgids = await Promise.all(tools.map((tool) => tool.pgid));
+    await until('the tools have effects', () => linesOf(file).length > 2);
+    const exits: unknown[] = [];
+    rig.supervisor.onExit((exit) => exits.push(exit));
+    expect(rig.supervisor.groups()).toEqual(pgids);
+    process.kill(rig.pid, 'SIGKILL');
+    for (const [index, tool] of tools.entries()) {
+      expect(await tool.outcome).toEqual({ exitCode: null, signal: null, cause: 'lost', leftovers: false });
+      expect(livingMembers(pgids[index] ?? 0), 'an end was told while its tool was alive').toEqual([]);
+    }
+    const lines = linesOf(file).length;
+    await rig.supervisor.gone;
+    expect(exits).toEqual([{ code: null, signal: 'SIGKILL' }]);
+    expect(linesOf(file).length).toBe(lines);
+    expect(readdirSync(rig.temp)).toEqual([]);
+    expect(rig.supervisor.groups()).toEqual([]);
+    expect(await rig.launch({}).outcome).toEqual({ refused: 'stopping' });
+  });
+
+  it('the keeper’s descriptor stays the keeper’s until it is given back', async () => {
+    const rig = await startRig();
+    rig.supervisor.destroy();
+    await rig.supervisor.gone;
+    // Nothing that is opened now may get the number, or the keeper's next frame would land in it.
+    const fds = Array.from({ length: 20 }, () => openSync('/dev/null', 'r'));
+    expect(fds).not.toContain(rig.supervisor.keeperFd);
+    expect(() => rig.renew()).toThrow('EPIPE');
+  });
+
+  it('it stops its tools first when it is asked to by SIGTERM, and heeds no hang-up', async () => {
+    const rig = await startRig();
+    const file = join(rig.scratch, 'effects');
+    const tool = rig.launch(shell(`trap "echo cleaned > ${file}; exit 9" TERM; echo up; while :; do sleep 0.05; done`));
+    await until('the handler is set', () => tool.text(1) === 'up\n');
+    process.kill(rig.pid, 'SIGHUP');
+    process.kill(rig.pid, 'SIGINT');
+    expect(await rig.launch({}).outcome).toMatchObject({ exitCode: 0 });
+    process.kill(rig.pid, 'SIGTERM');
+    expect(await tool.outcome).toMatchObject({ exitCode: 9, cause: 'lost' });
+    await rig.supervisor.gone;
+    expect(linesOf(file)).toEqual(['cleaned']);
+  });
+
+  it('shutdown stops the tools with their grace period and ends it', async () => {
+    const rig = await startRig({ graceMs: 300 });
+    const polite = rig.launch(shell('trap "exit 9" TERM; echo up; while :; do sleep 0.05; done'));
+    const stubborn = rig.launch(shell('trap "" TERM; echo up; while :; do sleep 0.05; done'));
+    await until('the handlers are set', () => polite.text(1) + stubborn.text(1) === 'up\nup\n');
+    const exits: unknown[] = [];
+    rig.supervisor.onExit((exit) => exits.push(exit));
+    await rig.supervisor.shutdown();
+    expect(await polite.outcome).toMatchObject({ exitCode: 9, cause: 'drain' });
+    expect(await stubborn.outcome).toMatchObject({ signal: 'SIGKILL', cause: 'drain' });
+    expect(exits).toEqual([{ code: 0, signal: null }]);
+  });
+
+  it('one that does not come up is an error, and leaves nothing', async () => {
+    const temp = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
+    onTestFinished(() => rmSync(temp, { recursive: true }));
+    const entry = pathToFileURL('/nowhere/supervisor.main.js');
+    const options = { incarnation: randomUUID(), graceMs: 1, deadlineMs: 1, entry, tempDir: temp };
+    await expect(startSupervisor({ ...options, stderr: 'ignore' })).rejects.toThrow('exit code 1');
+    expect(readdirSync(temp)).toEqual([]);
+  });
+});
+
+describe('a frame that is none', () => {
+  it.each([
+    ['a length beyond all bounds', Buffer.from([255, 255, 255, 255, 1, 2, 3])],
+    ['a command before the greeting', Buffer.from('\0\0\0\x12\x01{"type":"credit"}')],
+    ['noise', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
+  ])('ends the supervisor with exit code 1: %s', async (_name, bytes) => {
+    const entry = join(await compiledSource(), 'execution/supervisor/supervisor.main.js');
+    const keeper = openSync('/dev/null', 'r');
+    const child = spawn(process.execPath, [entry], { stdio: ['ignore', 'ignore', 'inherit', 'pipe', keeper] });
+    const channel = child.stdio[3];
+    if (channel === undefined || channel === null || !('write' in channel)) throw new Error('no channel');
+    channel.write(bytes);
+    expect(await new Promise((resolve) => child.once('exit', resolve))).toBe(1);
+  });
+});

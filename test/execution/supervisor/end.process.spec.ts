@@ -1,0 +1,173 @@
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { isRunning, linesOf, livingMembers, parentOf, shell, startRig, stateOf, until } from './rig.js';
+
+describe('how a tool ends', () => {
+  it('with the code or the signal that the kernel gave', async () => {
+    const rig = await startRig();
+    const byCode = rig.launch(shell('exit 200')).outcome;
+    const bySignal = rig.launch(shell('kill -SEGV $$')).outcome;
+    expect(await byCode).toEqual({ exitCode: 200, signal: null, cause: 'self', leftovers: false });
+    expect(await bySignal).toEqual({ exitCode: null, signal: 'SIGSEGV', cause: 'self', leftovers: false });
+  });
+
+  it('F109 (1) with its own code and whole output, in under 5 s, when a background process holds the pipe', async () => {
+    const rig = await startRig();
+    const startedAt = performance.now();
+    const tool = rig.launch(shell('sleep 600 & echo hi; exit 3'));
+    expect(await tool.outcome).toEqual({ exitCode: 3, signal: null, cause: 'self', leftovers: true });
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(tool.text()).toBe('hi\n');
+  });
+
+  it('F109 (2) with every byte, 50 times over', async () => {
+    const rig = await startRig();
+    for (let batch = 0; batch < 10; batch += 1) {
+      const tools = Array.from({ length: 5 }, () => rig.launch(shell('yes | head -c 5000000; exit 0')));
+      for (const tool of tools) {
+        expect(await tool.outcome).toEqual({ exitCode: 0, signal: null, cause: 'self', leftovers: false });
+        const bytes = tool.bytes(1);
+        expect(bytes.length).toBe(5_000_000);
+        expect(bytes.equals(Buffer.alloc(5_000_000, 'y\n'))).toBe(true);
+      }
+    }
+  });
+
+  it('F109 (3) although a background loop goes on writing, which is stopped and not stored later', async () => {
+    const rig = await startRig();
+    const tool = rig.launch(shell('(while :; do echo spam; sleep 0.1; done) & exit 0'));
+    const pgid = await tool.pgid;
+    expect(await tool.outcome).toEqual({ exitCode: 0, signal: null, cause: 'self', leftovers: true });
+    expect(livingMembers(pgid), 'its group is gone when the end is told').toEqual([]);
+    expect(tool.text(1).length).toBeLessThan(200);
+  });
+
+  it('F109 (4) at once when it is canceled or out of time, with what it started', async () => {
+    const rig = await startRig({ graceMs: 20_000 });
+    const startedAt = performance.now();
+    const timedOut = rig.launch({ ...shell('sleep 30; true'), timeoutMs: 200 });
+    const canceled = rig.launch(shell('sleep 30; true'));
+    await canceled.pgid;
+    rig.supervisor.stop(canceled.key, 'cancel');
+    expect(await canceled.outcome).toEqual({ exitCode: null, signal: 'SIGTERM', cause: 'cancel', leftovers: false });
+    expect(await timedOut.outcome).toEqual({ exitCode: null, signal: 'SIGTERM', cause: 'timeout', leftovers: false });
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+  });
+
+  it('with the last words of a process that reads the shell’s output and ends by itself', async () => {
+    const rig = await startRig();
+    const tool = rig.launch(shell('{ read line; sleep 0.1; echo "last: $line"; } <<E &\nword\nE\nexit 0'));
+    expect(await tool.outcome).toEqual({ exitCode: 0, signal: null, cause: 'self', leftovers: false });
+    expect(tool.text(1)).toBe('last: word\n');
+  });
+
+  it('although nobody reaps the zombies of its group, and a stranger goes on writing to its pipe', async () => {
+    const rig = await startRig();
+    // The subshell leaves the group, is the parent of a process in it, and reaps nothing.
+    const spam = `setsid sh -c 'echo $$ > ${rig.scratch}/spam; while :; do echo spam; sleep 0.03; done'`;
+    const subshell = `sleep 600 & echo $! > ${rig.scratch}/member; ${spam} & exec setsid sleep 601`;
+    const tool = rig.launch(shell(`(${subshell}) & until [ -s ${rig.scratch}/spam ]; do sleep 0.01; done; exit 7`));
+    expect(await tool.outcome).toEqual({ exitCode: 7, signal: null, cause: 'self', leftovers: true });
+    const [member = 0, spammer = 0] = ['member', 'spam'].map((name) => Number(linesOf(join(rig.scratch, name))[0]));
+    expect(stateOf(member)).toBe('Z');
+    process.kill(spammer, 'SIGKILL');
+    process.kill(parentOf(member), 'SIGKILL');
+  });
+
+  it('S4-25 without a process that left the group by setsid, which is out of reach of a cancel too', async () => {
+    const rig = await startRig();
+    const file = join(rig.scratch, 'pid');
+    const tool = rig.launch(shell(`setsid sh -c 'echo $$ > ${file}; exec sleep 600' & sleep 600`));
+    await until('the process has left', () => linesOf(file).length === 1);
+    const pid = Number(linesOf(file)[0]);
+    onTestFinished(() => {
+      process.kill(pid, 'SIGKILL');
+    });
+    rig.supervisor.stop(tool.key, 'cancel');
+    expect(await tool.outcome).toMatchObject({ cause: 'cancel', signal: 'SIGTERM' });
+    expect(isRunning(pid)).toBe(true);
+  });
+});
+
+describe('how a tool is stopped', () => {
+  it('S4-21 politely: TERM first, and what its handler writes is kept', async () => {
+    const rig = await startRig({ graceMs: 20_000 });
+    const tool = rig.launch(shell('trap "echo cleaned; exit 9" TERM; echo up; while :; do sleep 0.05; done'));
+    await until('the handler is set', () => tool.text(1) === 'up\n');
+    rig.supervisor.stop(tool.key, 'drain');
+    expect(await tool.outcome).toEqual({ exitCode: 9, signal: null, cause: 'drain', leftovers: false });
+    expect(tool.text(1)).toBe('up\ncleaned\n');
+  });
+
+  it('S4-21 by KILL after the grace period when it ignores TERM, and not before', async () => {
+    const rig = await startRig({ graceMs: 700 });
+    const tool = rig.launch(shell('trap "" TERM; echo up; while :; do sleep 0.05; done'));
+    await until('the handler is set', () => tool.text(1) === 'up\n');
+    const stoppedAt = performance.now();
+    rig.supervisor.stop(tool.key, 'cancel');
+    expect(await tool.outcome).toEqual({ exitCode: null, signal: 'SIGKILL', cause: 'cancel', leftovers: false });
+    expect(performance.now() - stoppedAt).toBeGreaterThanOrEqual(695);
+    expect(performance.now() - stoppedAt).toBeLessThan(3_000);
+  });
+
+  it('with the whole grace period for its children when the shell in front of them dies at once', async () => {
+    const rig = await startRig({ graceMs: 20_000 });
+    const file = join(rig.scratch, 'effects');
+    const child = `trap "sleep 0.6; echo saved >> ${file}; exit" TERM; echo up; while :; do sleep 0.05; done`;
+    const tool = rig.launch(shell(`sh -c '${child}'; true`));
+    await until('the handler is set', () => tool.text(1) === 'up\n');
+    rig.supervisor.stop(tool.key, 'cancel');
+    expect(await tool.outcome).toMatchObject({ signal: 'SIGTERM', cause: 'cancel' });
+    expect(linesOf(file)).toEqual(['saved']);
+  });
+
+  it('for the first cause that was given', async () => {
+    const rig = await startRig({ graceMs: 20_000 });
+    const tool = rig.launch(shell('trap "" TERM; echo up; while :; do sleep 0.05; done'));
+    await until('the handler is set', () => tool.text(1) === 'up\n');
+    rig.supervisor.stop(tool.key, 'cancel');
+    rig.supervisor.stop(tool.key, 'drain');
+    rig.supervisor.kill(tool.key);
+    expect(await tool.outcome).toEqual({ exitCode: null, signal: 'SIGKILL', cause: 'cancel', leftovers: false });
+  });
+
+  it('before it started, when the stop overtakes it: refused, and no tool runs', async () => {
+    const rig = await startRig();
+    const file = join(rig.scratch, 'effects');
+    const tools = Array.from({ length: 20 }, () => rig.launch(shell(`echo ran >> ${file}; sleep 30`)));
+    for (const tool of tools) rig.supervisor.stop(tool.key, 'cancel');
+    const outcomes = await Promise.all(tools.map((tool) => tool.outcome));
+    const refused = outcomes.filter((outcome) => outcome.refused === 'stopping').length;
+    expect(refused).toBeGreaterThan(0);
+    expect(outcomes.filter((outcome) => outcome.cause === 'cancel').length).toBe(20 - refused);
+    expect(linesOf(file).length).toBeLessThanOrEqual(20 - refused);
+  });
+
+  it('F112 never for being silent or standing still: liveness is the lease and the process', async () => {
+    const rig = await startRig({ deadlineMs: 600, graceMs: 300 });
+    const renewals = setInterval(() => rig.renew(), 50);
+    onTestFinished(() => clearInterval(renewals));
+    const tool = rig.launch(shell('sleep 600 & wait $!; exit 6'));
+    const pgid = await tool.pgid;
+    process.kill(-pgid, 'SIGSTOP');
+    await until('the tool is stopped', () => stateOf(pgid) === 'T');
+    const silentSince = performance.now();
+    await until('three deadlines went by', () => performance.now() - silentSince > 1_800);
+    expect(stateOf(pgid)).toBe('T');
+    expect(rig.supervisor.groups()).toEqual([pgid]);
+    process.kill(-pgid, 'SIGCONT');
+    rig.supervisor.stop(tool.key, 'cancel');
+    expect(await tool.outcome).toMatchObject({ cause: 'cancel' });
+  });
+
+  it('also while it is stopped by SIGSTOP: it goes on to take TERM', async () => {
+    const rig = await startRig({ graceMs: 20_000 });
+    const tool = rig.launch(shell('trap "echo cleaned; exit 9" TERM; echo up; while :; do sleep 0.05; done'));
+    await until('the handler is set', () => tool.text(1) === 'up\n');
+    const pgid = await tool.pgid;
+    process.kill(-pgid, 'SIGSTOP');
+    await until('the tool is stopped', () => stateOf(pgid) === 'T');
+    rig.supervisor.stop(tool.key, 'cancel');
+    expect(await tool.outcome).toMatchObject({ exitCode: 9, cause: 'cancel' });
+  });
+});

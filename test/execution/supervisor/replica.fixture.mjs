@@ -1,0 +1,40 @@
+/**
+ * A replica to be killed: starts a supervisor and one tool, renews the lease, and says what it started.
+ * argv: folder of the compiled sources, options as JSON. Each line of stdout is one JSON object.
+ */
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { writeSync } from 'node:fs';
+
+const [dist, json] = process.argv.slice(2);
+const { temp, plan, graceMs, deadlineMs } = JSON.parse(json);
+const { startSupervisor } = await import(`${dist}/execution/supervisor/supervisor.client.js`);
+const { encodeExtension } = await import(`${dist}/execution/supervisor/keeper-frame.js`);
+
+const incarnation = randomUUID();
+const supervisor = await startSupervisor({ incarnation, graceMs, deadlineMs, tempDir: temp, stderr: 'ignore' });
+let seq = 0;
+const renew = () => {
+  seq += 1;
+  writeSync(supervisor.keeperFd, encodeExtension({ incarnation, seq, sentAtNs: process.hrtime.bigint() }));
+};
+renew();
+setInterval(renew, 100);
+
+// A child of the replica that outlives it, as any may: it must not hold the command channel open.
+const sibling = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' });
+const say = (message) => console.log(JSON.stringify(message));
+say({ supervisor: supervisor.pid, sibling: sibling.pid });
+supervisor.launch(
+  { key: 1, incarnation, runId: randomUUID(), fence: 1, plan },
+  {
+    onStarted: ({ pgid }) => say({ pgid }),
+    onOutput: ({ bytes }) => {
+      supervisor.grantCredit(1, bytes.length);
+      say({ output: bytes.toString() });
+    },
+    onEnded: (end) => say({ end }),
+    onFailed: (failed) => say({ failed }),
+    onRefused: (refused) => say({ refused }),
+  },
+);

@@ -1,0 +1,156 @@
+/**
+ * A real supervisor for one test, with the lease renewed or not as the test says, and tools as promises of their end.
+ */
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { onTestFinished } from 'vitest';
+import { encodeExtension } from '../../../src/execution/supervisor/keeper-frame.js';
+import type { LaunchFailure, Refusal, ToolEnd, ToolPlan } from '../../../src/execution/supervisor/plan.js';
+import { type Supervisor, startSupervisor } from '../../../src/execution/supervisor/supervisor.client.js';
+import { compiledSource } from '../../compiled.js';
+
+export interface RigOptions {
+  readonly graceMs?: number;
+  readonly deadlineMs?: number;
+  /** False: the test sends the extensions itself. */
+  readonly isRenewed?: boolean;
+}
+
+export interface Rig {
+  readonly supervisor: Supervisor;
+  readonly pid: number;
+  readonly incarnation: string;
+  /** A folder of the test's own, removed after it. */
+  readonly scratch: string;
+  /** The folder the supervisor was started in. */
+  readonly temp: string;
+  renew(extension?: { incarnation?: string; sentAtNs?: bigint }): number;
+  launch(plan: Partial<ToolPlan>, options?: { incarnation?: string; credit?: 'granted' | 'withheld' }): LaunchedTool;
+}
+
+export interface LaunchedTool {
+  readonly key: number;
+  readonly pgid: Promise<number>;
+  /** Ended, failed or refused. */
+  readonly outcome: Promise<Outcome>;
+  readonly chunks: { readonly stream: 1 | 2; readonly bytes: Buffer }[];
+  text(stream?: 1 | 2): string;
+  bytes(stream?: 1 | 2): Buffer;
+}
+
+export type Outcome = Partial<ToolEnd> & { readonly refused?: Refusal; readonly failed?: LaunchFailure };
+
+export async function startRig(options: RigOptions = {}): Promise<Rig> {
+  const { graceMs = 1_000, deadlineMs = 60_000, isRenewed = true } = options;
+  const entry = pathToFileURL(join(await compiledSource(), 'execution/supervisor/supervisor.main.js'));
+  const incarnation = randomUUID();
+  const scratch = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
+  const temp = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
+  const supervisor = await startSupervisor({ incarnation, graceMs, deadlineMs, entry, tempDir: temp });
+  onTestFinished(async () => {
+    await supervisor.shutdown();
+    supervisor.closeKeeperFd();
+    rmSync(scratch, { recursive: true });
+    rmSync(temp, { recursive: true });
+  });
+  let seq = 0;
+  const renew: Rig['renew'] = (extension = {}) => {
+    seq += 1;
+    const frame = { incarnation, sentAtNs: process.hrtime.bigint(), ...extension, seq };
+    writeSync(supervisor.keeperFd, encodeExtension(frame));
+    return seq;
+  };
+  if (isRenewed) renew();
+  let key = 0;
+  const launch: Rig['launch'] = (plan, { incarnation: named = incarnation, credit = 'granted' } = {}) => {
+    key += 1;
+    return launchTool(supervisor, { key, incarnation: named, plan: planOf(plan), isGranted: credit === 'granted' });
+  };
+  return { supervisor, pid: supervisor.pid ?? 0, incarnation, scratch, temp, renew, launch };
+}
+
+export function planOf(plan: Partial<ToolPlan>): ToolPlan {
+  const env = { PATH: '/usr/local/bin:/usr/bin:/bin' };
+  return { argv: ['true'], env, cwd: null, stdin: null, files: [], timeoutMs: null, ...plan };
+}
+
+/** `sh -c script` */
+export function shell(script: string): Pick<ToolPlan, 'argv'> {
+  return { argv: ['sh', '-c', script] };
+}
+
+function launchTool(
+  supervisor: Supervisor,
+  { key, incarnation, plan, isGranted }: { key: number; incarnation: string; plan: ToolPlan; isGranted: boolean },
+): LaunchedTool {
+  const chunks: LaunchedTool['chunks'] = [];
+  let onStarted: (pgid: number) => void;
+  let onOutcome: (outcome: Outcome) => void;
+  const pgid = new Promise<number>((resolve) => {
+    onStarted = resolve;
+  });
+  const outcome = new Promise<Outcome>((resolve) => {
+    onOutcome = resolve;
+  });
+  supervisor.launch(
+    { key, incarnation, runId: randomUUID(), fence: 1, plan },
+    {
+      onStarted: (started) => onStarted(started.pgid),
+      onOutput: (chunk) => {
+        chunks.push({ stream: chunk.stream, bytes: Buffer.from(chunk.bytes) });
+        if (isGranted) supervisor.grantCredit(key, chunk.bytes.length);
+      },
+      onEnded: ({ exitCode, signal, cause, leftovers }) => onOutcome({ exitCode, signal, cause, leftovers }),
+      onFailed: (failed) => onOutcome({ failed }),
+      onRefused: (refused) => onOutcome({ refused }),
+    },
+  );
+  const bytes = (stream?: 1 | 2) =>
+    Buffer.concat(chunks.filter((chunk) => (stream ?? chunk.stream) === chunk.stream).map((chunk) => chunk.bytes));
+  return { key, pgid, outcome, chunks, bytes, text: (stream) => bytes(stream).toString() };
+}
+
+/** Looks every 10 ms until `isSo`; fails naming `what` after `limitMs`. */
+export async function until(what: string, isSo: () => boolean, limitMs = 10_000): Promise<void> {
+  const endAt = performance.now() + limitMs;
+  while (!isSo()) {
+    if (performance.now() > endAt) throw new Error(`still waiting after ${limitMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** Fields of /proc/<pid>/stat from the state on: state, parent, group, session … */
+function statOf(pid: number): string[] {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  } catch {
+    return [];
+  }
+}
+
+/** State letter of a process (`S`, `T`, `Z` …), undefined when there is none. */
+export function stateOf(pid: number): string | undefined {
+  return statOf(pid)[0];
+}
+
+export function parentOf(pid: number): number {
+  return Number(statOf(pid)[1]);
+}
+
+export function isRunning(pid: number): boolean {
+  return !['Z', 'X', undefined].includes(stateOf(pid));
+}
+
+/** Processes of the group that are not zombies. */
+export function livingMembers(pgid: number): number[] {
+  const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
+  return pids.filter((pid) => statOf(pid)[2] === String(pgid) && isRunning(pid));
+}
+
+export function linesOf(path: string): string[] {
+  return existsSync(path) ? readFileSync(path, 'utf8').split('\n').filter(Boolean) : [];
+}
