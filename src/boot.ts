@@ -192,7 +192,8 @@ async function closePools({ pools }: Platform): Promise<void> {
 
 async function listen(app: NestFastifyApplication, config: Config): Promise<string> {
   try {
-    await app.listen(config.port, config.host);
+    // Not through Nest, which would log the fault before it is told in one line.
+    await app.getHttpAdapter().getInstance().listen({ port: config.port, host: config.host });
   } catch (error) {
     throw new StartRefused(listenFault(error, 'CAPSTAN_PORT', config.port));
   }

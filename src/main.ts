@@ -1,20 +1,16 @@
 #!/usr/bin/env node
 /**
- * The `capstan` program: parses the command line and starts one process. What a server needs is imported by its
- * commands alone, so that a client command starts in the time of a shell builtin's patience.
+ * The `capstan` program: parses the command line and starts one process. What a server needs is imported by the
+ * server commands alone: a client command loads no framework and no database driver.
  */
-import { readFileSync } from 'node:fs';
 import { runCommandLine } from './cli/program.js';
 import { processShell } from './cli/shell.js';
 import { processEnvironment } from './platform/config/config.js';
-
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
-  version: string;
-};
+import { productVersion } from './platform/http/product.js';
 
 const exitCode = await runCommandLine(process.argv.slice(2), {
   shell: processShell(processEnvironment()),
-  version,
+  version: productVersion(),
   servers: {
     serve: async () => (await import('./boot.js')).serve(),
     worker: async () => (await import('./boot.js')).worker(),

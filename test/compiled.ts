@@ -65,20 +65,20 @@ async function build(target: string, sources: readonly Source[]): Promise<void> 
   await mkdir(CACHE, { recursive: true });
   await removeStale();
   const draft = await mkdtemp(join(CACHE, 'draft-'));
-  // Some tests start a process as another user.
-  await chmod(draft, 0o755);
-  await Promise.all(sources.map((source) => emit(source, join(draft, 'dist'))));
-  // `type: module` counts for the nearest package.json, and none above node_modules is looked at.
-  await copyFile(join(ROOT, 'package.json'), join(draft, 'package.json'));
-  for (const entry of await readdir(ROOT, { withFileTypes: true })) {
-    const isBeside = entry.isDirectory() && !/^(\..*|src|test|dist|node_modules)$/.test(entry.name);
-    if (isBeside) await symlink(join(ROOT, entry.name), join(draft, entry.name));
-  }
   try {
+    // Some tests start a process as another user.
+    await chmod(draft, 0o755);
+    await Promise.all(sources.map((source) => emit(source, join(draft, 'dist'))));
+    // `type: module` counts for the nearest package.json, and none above node_modules is looked at.
+    await copyFile(join(ROOT, 'package.json'), join(draft, 'package.json'));
+    for (const entry of await readdir(ROOT, { withFileTypes: true })) {
+      const isBeside = entry.isDirectory() && !/^(\..*|src|test|dist|node_modules)$/.test(entry.name);
+      if (isBeside) await symlink(join(ROOT, entry.name), join(draft, entry.name));
+    }
     await rename(draft, target);
   } catch (error) {
-    // Another test process was first; its result has the same digest.
     await rm(draft, { recursive: true, force: true });
+    // Another test process may have been first; its result has the same digest.
     if (!existsSync(target)) throw error;
   }
 }

@@ -61,17 +61,24 @@ export class Api {
   }
 
   /** Up to `limit` runs, newest first; `next` leads on when there are more. */
-  runs(filter: RunFilter, limit: number): Promise<{ items: Answer<Run>[]; next: string | null }> {
-    const query = new URLSearchParams();
-    for (const state of filter.state) query.append('state', state);
-    if (filter.kind !== undefined) query.set('kind', filter.kind);
-    if (filter.queue !== undefined) query.set('queue', filter.queue);
-    for (const [key, value] of filter.labels) query.append('label', `${key}:${value}`);
-    return this.list('v1/runs', query, limit, decodeRun);
+  async runs(filter: RunFilter, limit: number): Promise<{ items: Answer<Run>[]; next: string | null }> {
+    const items: Answer<Run>[] = [];
+    let next: string | null = null;
+    do {
+      const query = queryOf(filter);
+      query.set('limit', String(Math.min(PAGE_ITEMS, limit - items.length)));
+      if (next !== null) query.set('cursor', next);
+      const page = await this.ask({ method: 'GET', path: 'v1/runs', query }, decodePage);
+      items.push(...page.value.items.map((document) => ({ document, value: decodeRun(document) })));
+      next = page.value.next;
+    } while (next !== null && items.length < limit);
+    return { items, next };
   }
 
-  workers(): Promise<{ items: Answer<Worker>[]; next: string | null }> {
-    return this.list('v1/workers', new URLSearchParams(), Number.POSITIVE_INFINITY, decodeWorker);
+  /** All of them, on one page. */
+  async workers(): Promise<{ items: Answer<Worker>[]; document: unknown }> {
+    const { document, value } = await this.ask({ method: 'GET', path: 'v1/workers' }, decodePage);
+    return { document, items: value.items.map((item) => ({ document: item, value: decodeWorker(item) })) };
   }
 
   verifyAudit(): Promise<Answer<ChainVerification>> {
@@ -87,20 +94,15 @@ export class Api {
       },
     );
   }
+}
 
-  private async list<T>(path: string, filter: URLSearchParams, limit: number, decode: (item: unknown) => T) {
-    const items: Answer<T>[] = [];
-    let next: string | null = null;
-    do {
-      const query = new URLSearchParams(filter);
-      query.set('limit', String(Math.min(PAGE_ITEMS, limit - items.length)));
-      if (next !== null) query.set('cursor', next);
-      const page = await this.ask({ method: 'GET', path, query }, decodePage);
-      items.push(...page.value.items.map((document) => ({ document, value: decode(document) })));
-      next = page.value.next;
-    } while (next !== null && items.length < limit);
-    return { items, next };
-  }
+function queryOf({ state, kind, queue, labels }: RunFilter): URLSearchParams {
+  const query = new URLSearchParams();
+  for (const each of state) query.append('state', each);
+  if (kind !== undefined) query.set('kind', kind);
+  if (queue !== undefined) query.set('queue', queue);
+  for (const [key, value] of labels) query.append('label', `${key}:${value}`);
+  return query;
 }
 
 /** Path of a run. */

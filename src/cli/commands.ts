@@ -13,12 +13,12 @@ export type Act<T> = (session: Session, args: readonly string[], options: T) => 
 export class ClientCommands {
   /** Of the command that ran. */
   exitCode: number | undefined;
+  private readonly declared: Command[] = [];
 
   constructor(
     private readonly root: Command,
     private readonly shell: Shell,
   ) {
-    addClientOptions(root);
     root.exitOverride(refuse('')).enablePositionalOptions();
   }
 
@@ -26,9 +26,9 @@ export class ClientCommands {
   add<T extends object>(name: string, summary: string, act: Act<T>): Command {
     const [word = '', inGroup] = name.split(' ');
     const command = inGroup === undefined ? this.root.command(word) : this.groupOf(word).command(inGroup);
-    command.summary(summary).exitOverride(refuse(name));
-    addClientOptions(command);
-    return command.action(async () => {
+    command.summary(summary).description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`);
+    this.declared.push(command);
+    return command.exitOverride(refuse(name)).action(async () => {
       // Given before the command's name or behind it, all of them count; behind it is nearer.
       const options = { ...this.root.opts<ClientOptions>(), ...command.opts<ClientOptions & T>() };
       const session = new Session(this.shell, options);
@@ -44,6 +44,11 @@ export class ClientCommands {
     this.root.command(name).summary(summary).exitOverride(refuse(name)).action(start);
   }
 
+  /** To be called once all are declared: what they share comes last in their help. */
+  complete(): void {
+    for (const command of [this.root, ...this.declared]) addClientOptions(command);
+  }
+
   private groupOf(word: string): Command {
     const group = this.root.commands.find((command) => command.name() === word);
     return group ?? this.root.command(word).exitOverride(refuse(word));
@@ -52,9 +57,9 @@ export class ClientCommands {
 
 function addClientOptions(command: Command): void {
   command
-    .option('--json', 'print one JSON document and nothing else')
-    .option('--url <url>', 'server (CAPSTAN_URL, otherwise this machine)')
-    .option('--token-file <file>', 'file that holds the API token (CAPSTAN_TOKEN_FILE, or CAPSTAN_TOKEN)')
+    .option('--json', 'one JSON document and nothing else')
+    .option('--url <url>', 'server (CAPSTAN_URL, else this machine)')
+    .option('--token-file <file>', 'file with the token (CAPSTAN_TOKEN_FILE, CAPSTAN_TOKEN)')
     .addOption(new Option('--token [value]').hideHelp())
     .on('option:token', () => {
       throw wrongUsage(

@@ -7,7 +7,7 @@ interface ExitCode {
 
 export const EXIT_CODES = Object.freeze({
   done: { code: 0, means: 'done; with --wait: the run succeeded' },
-  runFailed: { code: 1, means: 'the run did not succeed (its own exit code when its tool gave one); chain broken' },
+  runFailed: { code: 1, means: 'run not succeeded (or the exit code of its tool); audit chain broken' },
   usage: { code: 2, means: 'wrong usage or settings' },
   unable: { code: 3, means: 'API, network or credentials' },
   waitOver: { code: 124, means: 'wait time over' },

@@ -8,8 +8,8 @@ import type { Session } from './session.js';
 
 export function addInstallationCommands(commands: ClientCommands): void {
   commands.add('workers', 'list who executes runs', listWorkers);
-  commands.add('audit verify', 'recompute the audit chain', verifyAudit);
-  commands.add('config show', 'settings of a server started here', showConfig);
+  commands.add('audit verify', 'check the audit chain', verifyAudit);
+  commands.add('config show', 'settings in effect', showConfig);
 }
 
 const WORKER_COLUMNS: readonly Column[] = [
@@ -39,15 +39,15 @@ function rowOf(worker: Worker): Field[] {
 }
 
 async function listWorkers(session: Session): Promise<number> {
-  const { items, next } = await session.api.workers();
-  if (session.isJson) await session.printer.document({ items: items.map(({ document }) => document), next });
+  const { items, document } = await session.api.workers();
+  if (session.isJson) await session.printer.document(document);
   else {
     await session.printer.table(
       WORKER_COLUMNS,
       items.map(({ value }) => rowOf(value)),
     );
   }
-  if (items.length === 0) await session.note('no worker has ever joined');
+  if (items.length === 0) await session.note('nobody executes runs');
   return EXIT_CODES.done.code;
 }
 

@@ -1,5 +1,4 @@
 /** `run` and `script`: submit a run, and with --wait follow it to its end. */
-import { randomUUID } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { Option } from 'commander';
 import type { Submitted } from './api.js';
@@ -23,8 +22,12 @@ export function addLaunchCommands(commands: ClientCommands): void {
       return launch(session, submissionOf('command', { argv: args }, options), options);
     })
     .usage('[options] -- ARGV...')
-    .argument('<argv...>', 'the command and its arguments; what follows its first word is never taken as an option')
-    .passThroughOptions();
+    .argument('<argv...>', 'the command; nothing behind its first word is taken as an option of ours')
+    .passThroughOptions()
+    .addHelpText(
+      'after',
+      '\nExample:\n  capstan run --wait --timeout 15m --label env=prod -- ansible-playbook site.yml',
+    );
   addLaunchOptions(run);
 
   const script = commands
@@ -37,7 +40,8 @@ export function addLaunchCommands(commands: ClientCommands): void {
     })
     .usage('FILE [options] [-- ARGS...]')
     .argument('<file>', 'the script; - reads standard input')
-    .argument('[args...]', 'arguments of the script');
+    .argument('[args...]', 'arguments of the script')
+    .addHelpText('after', '\nExample:\n  capstan script --wait train.py -- --epochs 3');
   script.addOption(
     new Option('--interpreter <name>', 'what runs it (default: by its #! line or ending, else bash)').choices(
       INTERPRETERS,
@@ -69,7 +73,7 @@ async function bytesOf(file: string): Promise<Buffer> {
 }
 
 async function launch(session: Session, submission: unknown, options: LaunchOptions): Promise<number> {
-  const key = options.idempotencyKey ?? `cli-${randomUUID()}`;
+  const key = options.idempotencyKey ?? `cli-${crypto.randomUUID()}`;
   session.interruption = interrupted(
     'the run may have been submitted',
     'look: capstan runs',

@@ -2,6 +2,7 @@
  * What a command shows on standard output: for a person on a terminal, for a pipe, or as JSON.
  * Invariant: on a terminal and in a pipe a field never holds a control character, and colors only reach a terminal.
  */
+import { stripVTControlCharacters } from 'node:util';
 import pc from 'picocolors';
 import type { Outlet } from './shell.js';
 import { printable } from './text.js';
@@ -123,17 +124,17 @@ const NO_BORDERS = {
 };
 
 function visibleWidth(text: string): number {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the escape sequences of our own colors
-  return text.replace(/\u001b\[\d+m/g, '').length;
+  return stripVTControlCharacters(text).length;
 }
 
-// The Swedish way of writing is the one that sorts: 2026-03-02 10:00:00.
-const LOCAL = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' });
+let localFormat: Intl.DateTimeFormat | undefined;
 
 /** In the time zone of this machine, to the second. */
 function localTime(at: string): string {
+  // The Swedish way of writing is the one that sorts: 2026-03-02 10:00:00.
+  localFormat ??= new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' });
   const instant = new Date(at);
-  return Number.isNaN(instant.getTime()) ? printable(at) : LOCAL.format(instant);
+  return Number.isNaN(instant.getTime()) ? printable(at) : localFormat.format(instant);
 }
 
 /** Time between two instants as a person reads it: `0.42s`, `12s`, `3m 05s`, `2h 07m`, `3d 04h`. */
@@ -141,7 +142,7 @@ export function span(from: string | null, to: string | null): string | null {
   if (from === null || to === null) return null;
   const ms = Date.parse(to) - Date.parse(from);
   if (!(ms >= 0)) return null;
-  if (ms < 10_000) return `${(ms / 1_000).toFixed(2)}s`;
+  if (ms < 10_000) return `${(Math.floor(ms / 10) / 100).toFixed(2)}s`;
   const seconds = Math.floor(ms / 1_000);
   if (seconds < 60) return `${seconds}s`;
   if (seconds < 3_600) return pair(seconds, 60, 'm', 1, 's');

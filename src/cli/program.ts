@@ -55,10 +55,11 @@ function declare({ shell, version, servers }: ProgramParts, pages: { out: string
   const client = new ClientCommands(root, shell);
   addLaunchCommands(client);
   addRunsCommands(client);
-  client.addServer('serve', 'serve the API, execute runs', servers.serve);
+  client.addServer('serve', 'API and worker', servers.serve);
   client.addServer('worker', 'only execute runs', servers.worker);
-  client.addServer('migrate', 'update the database schema', servers.migrate);
+  client.addServer('migrate', 'update the schema', servers.migrate);
   addInstallationCommands(client);
+  client.complete();
   return { root, client };
 }
 

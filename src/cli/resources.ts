@@ -16,10 +16,15 @@ export interface Run {
   readonly startedAt: string | null;
   readonly endedAt: string | null;
   readonly fence: number;
-  readonly worker: { readonly id: string; readonly name: string } | null;
+  readonly worker: RunWorker | null;
   readonly cancelRequestedAt: string | null;
   readonly end: RunEnd | null;
   readonly receipts: Readonly<Record<string, string>>;
+}
+
+export interface RunWorker {
+  readonly id: string;
+  readonly name: string | null;
 }
 
 export interface RunEnd {
@@ -53,9 +58,9 @@ export function decodeRun(value: unknown): Run {
   };
 }
 
-function workerOf(run: Fields, name: string): { id: string; name: string } {
+function workerOf(run: Fields, name: string): RunWorker {
   const worker = fieldsOf(run[name], name);
-  return { id: textOf(worker, 'id'), name: textOf(worker, 'name') };
+  return { id: textOf(worker, 'id'), name: optional(worker, 'name', textOf) };
 }
 
 function endOf(run: Fields, name: string): RunEnd {

@@ -118,7 +118,7 @@ function factsOf(run: Run): [string, Field][] {
         .join(' '),
     ],
     ['timeout', run.timeout],
-    ['worker', worker === null ? null : `${worker.name} (${worker.id})`],
+    ['worker', worker === null ? null : `${worker.name ?? ''} (${worker.id})`.trim()],
     ['fence', run.fence],
     ['created', { at: run.createdAt }],
     ['started', { at: run.startedAt }],

@@ -36,9 +36,7 @@ class EndDto {
   @Documented((api) => api.ApiProperty({ type: String, enum: END_CODES }))
   code: string;
 
-  @Documented((api) =>
-    api.ApiProperty(nullable('string', { enum: [...CANCEL_KINDS, null], description: 'Of a cancel.' })),
-  )
+  @Documented((api) => api.ApiProperty(nullable('string', { enum: CANCEL_KINDS, description: 'Of a cancel.' })))
   kind: string | null;
 
   @Documented((api) => api.ApiProperty({ type: String, example: 'exit code 7' }))
@@ -133,9 +131,7 @@ export class RunSummaryDto {
   @Documented((api) => api.ApiProperty({ type: 'integer', description: 'Plus one at each claim.' }))
   fence: number;
 
-  @Documented((api) =>
-    api.ApiProperty(orNull(api.getSchemaPath(RunWorkerDto))),
-  )
+  @Documented((api) => api.ApiProperty(orNull(api.getSchemaPath(RunWorkerDto))))
   worker: RunWorkerDto | null;
 
   @Documented((api) => api.ApiProperty(nullable('string', { format: 'date-time' })))
@@ -160,7 +156,9 @@ export class RunDto extends RunSummaryDto {
   )
   spec: Record<string, unknown>;
 
-  @Documented((api) => api.ApiProperty({ description: 'What the tool wrote to CAPSTAN_OUTPUT_FILE; any JSON value.' }))
+  @Documented((api) =>
+    api.ApiProperty({ anyOf: [{}], description: 'What the tool wrote to CAPSTAN_OUTPUT_FILE: any JSON value.' }),
+  )
   output: unknown;
 }
 

@@ -6,23 +6,20 @@ import { Holds, MayBeAbsent } from '../platform/http/input.js';
 import { nullable, optionalStringMap } from '../platform/http/schema.js';
 import type { Kind } from './run.js';
 
-const MAX_ARGUMENTS = 4_096;
-/** The kernel takes no longer argument or environment entry (MAX_ARG_STRLEN, its final NUL included). */
-const MAX_ARGUMENT_BYTES = 128 * 1024 - 1;
+/** More than the bound of a whole spec lets through; what a kernel takes is for the worker that starts the tool to say. */
+const MAX_ARGUMENTS = 65_536;
 const MAX_ENV_ENTRIES = 1_024;
 const MAX_ENV_NAME = 255;
 const MAX_TEXT = 256 * 1024;
 const MAX_PATH = 4_096;
 const INTERPRETERS = ['bash', 'sh', 'python3', 'node'];
 
-/** Strings for a program: a list of at most 4,096, each within what the kernel takes. */
+/** Strings for a program. Their length is bounded by that of the whole spec. */
 function argumentFaults(value: unknown): InputFault[] {
   if (!Array.isArray(value)) return [{ pointer: '', message: 'must be an array of strings' }];
   if (value.length > MAX_ARGUMENTS) return [{ pointer: '', message: `must have at most ${MAX_ARGUMENTS} items` }];
   return value.flatMap((item: unknown, i) => {
-    if (typeof item !== 'string') return [{ pointer: `/${i}`, message: 'must be a string' }];
-    if (Buffer.byteLength(item) <= MAX_ARGUMENT_BYTES) return [];
-    return [{ pointer: `/${i}`, message: `must be at most ${MAX_ARGUMENT_BYTES} bytes long` }];
+    return typeof item === 'string' ? [] : [{ pointer: `/${i}`, message: 'must be a string' }];
   });
 }
 
@@ -61,9 +58,7 @@ function envFault(name: string, text: unknown): string | undefined {
     return `a variable's name is 1 to ${MAX_ENV_NAME} of A-Z, a-z, 0-9 and _, not beginning with a digit`;
   }
   if (name.startsWith('CAPSTAN_')) return 'names that begin with CAPSTAN_ are given to the tool by the server';
-  if (typeof text !== 'string') return 'must be a string';
-  if (name.length + 1 + Buffer.byteLength(text) <= MAX_ARGUMENT_BYTES) return undefined;
-  return `name and value together must be at most ${MAX_ARGUMENT_BYTES} bytes long`;
+  return typeof text === 'string' ? undefined : 'must be a string';
 }
 
 function exitCodeFaults(value: unknown): InputFault[] {
@@ -84,11 +79,13 @@ export class NoopSpec {}
 /** What every kind that starts a tool has. */
 class ToolSpec {
   @Documented((api) =>
-    api.ApiProperty(optionalStringMap({
-      description:
-        'Added to the clean environment of the tool (PATH, HOME, LANG and CAPSTAN_…). It reaches the tool alone, never ' +
-        'a program that the server runs for itself. Names: `[A-Za-z_][A-Za-z0-9_]*`, none that begins with CAPSTAN_.',
-    })),
+    api.ApiProperty(
+      optionalStringMap({
+        description:
+          'Added to the clean environment of the tool (PATH, HOME, LANG and CAPSTAN_…). It reaches the tool alone, never ' +
+          'a program that the server runs for itself. Names: `[A-Za-z_][A-Za-z0-9_]*`, none that begins with CAPSTAN_.',
+      }),
+    ),
   )
   @MayBeAbsent()
   @Holds(envFaults)

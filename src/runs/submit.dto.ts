@@ -110,10 +110,12 @@ export class SubmitDto {
   priority = 0;
 
   @Documented((api) =>
-    api.ApiProperty(optionalStringMap({
-      maxProperties: MAX_LABELS,
-      description: `Keys match \`${LABEL_KEY.source}\`; values are at most ${MAX_LABEL_BYTES} bytes long.`,
-    })),
+    api.ApiProperty(
+      optionalStringMap({
+        maxProperties: MAX_LABELS,
+        description: `Keys match \`${LABEL_KEY.source}\`; values are at most ${MAX_LABEL_BYTES} bytes long.`,
+      }),
+    ),
   )
   @MayBeAbsent()
   @Holds(labelFaults)

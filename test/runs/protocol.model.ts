@@ -7,8 +7,8 @@
  * than the lease is one in which leases end while statements stay under way. Time is only what it forbids: a lease
  * ends after the deadline of its supervisor has passed, for that was counted from when the renewal was sent.
  */
-import type { EndState } from '../../src/runs/run.js';
-import { decide, isEnded, type RunCommand, type RunGuard, type RunStanding } from '../../src/runs/run.machine.js';
+import { type EndState, RUN_STATES } from '../../src/runs/run.js';
+import { decide, isEnded, RUN_TRANSITIONS, type RunCommand, type RunGuard, type RunStanding } from '../../src/runs/run.machine.js';
 import type { Step, World } from './search.js';
 
 /** A guard taken away, to show that the search would find out. */
@@ -39,6 +39,8 @@ export interface Setting {
   readonly lost: number;
   readonly twice: number;
   readonly crash: number;
+  /** Leases of running replicas that end: nothing they sent got through for so long. */
+  readonly outage: number;
   readonly jump: number;
   readonly cancel: number;
   readonly drain: number;
@@ -91,7 +93,7 @@ export interface State {
   readonly runs: Run[];
   readonly workers: Worker[];
   mail: Message[];
-  readonly left: { lost: number; twice: number; crash: number; jump: number; cancel: number; drain: number };
+  readonly left: { lost: number; twice: number; crash: number; outage: number; jump: number; cancel: number; drain: number };
   /** Set by a step that itself did what a law forbids. */
   wrong: string | undefined;
 }
@@ -146,8 +148,8 @@ function initialState(setting: Setting): State {
   };
 }
 
-function pick({ lost, twice, crash, jump, cancel, drain }: Setting): State['left'] {
-  return { lost, twice, crash, jump, cancel, drain };
+function pick({ lost, twice, crash, outage, jump, cancel, drain }: Setting): State['left'] {
+  return { lost, twice, crash, outage, jump, cancel, drain };
 }
 
 function message(command: RunCommand, worker: number, run: number, fence: number): Message {
@@ -168,23 +170,32 @@ function copy(state: State): State {
   };
 }
 
-const bit = (value: boolean | undefined) => (value === undefined ? '-' : value ? '1' : '0');
-const textOf = (m: Message) => `${m.command}${m.worker}${m.run}${m.fence}${bit(m.saw)}`;
+/** One character for each word, so that a world of many states fits into memory. */
+function letters(words: readonly string[]): Map<string, string> {
+  return new Map(words.map((word, i) => [word, String.fromCharCode(97 + i)]));
+}
+const STANDINGS = letters(['absent', ...RUN_STATES]);
+const PHASES = letters(['none', 'inbox', 'claimed', 'starting', 'go', 'tool', 'releasing', ...ENDING]);
+const ROWS = letters(['live', 'draining', 'stopped', 'lost']);
+const ANSWERS = letters(['none', 'fresh', 'stale']);
+const COMMANDS = letters([...new Set(RUN_TRANSITIONS.map((row) => row.command))]);
 
+const bits = (...values: boolean[]) => values.reduce((sum, value) => sum * 2 + (value ? 1 : 0), 0);
+const textOf = (m: Message) => `${COMMANDS.get(m.command)}${m.worker}${m.run}${m.fence}${m.saw === undefined ? '' : m.saw}`;
+
+/** What tells two states apart. Entries are left out: each of them is checked against what is in here. */
 function keyOf(state: State): string {
   let key = '';
   for (const r of state.runs) {
-    const e = r.entries;
-    key += `${r.at}${r.fence}${r.holder}${bit(r.flagged)}${e.submitted}${e.ended}${e.flagged}${e.requeued}${r.starts}${r.spawns};`;
+    key += `${STANDINGS.get(r.at)}${r.fence}${r.holder}${bits(r.flagged)}${r.returned}${r.starts}${r.spawns}`;
   }
   for (const w of state.workers) {
-    key += `${w.row}${bit(w.lease)}${bit(w.jumped)}${bit(w.up)}${bit(w.ahead)}${w.answer}${bit(w.claiming)}`;
-    for (const known of w.memory) key += `${known.phase}${known.fence},`;
-    for (const tool of w.tools) key += bit(tool);
-    key += ';';
+    key += `${ROWS.get(w.row)}${ANSWERS.get(w.answer)}${bits(w.lease, w.jumped, w.up, w.ahead, w.claiming, ...w.tools)}`;
+    for (const known of w.memory) key += `${PHASES.get(known.phase)}${known.fence}`;
   }
-  const { lost, twice, crash, jump, cancel, drain } = state.left;
-  return `${key}${state.mail.map(textOf).sort().join(' ')};${lost}${twice}${crash}${jump}${cancel}${drain}`;
+  const { lost, twice, crash, outage, jump, cancel, drain } = state.left;
+  const mail = state.mail.length > 1 ? state.mail.map(textOf).sort().join() : state.mail.map(textOf).join();
+  return `${key}${mail};${lost}${twice}${crash}${outage}${jump}${cancel}${drain}`;
 }
 
 type Move = [label: string, fault: boolean, change: (next: State) => void];
@@ -390,8 +401,10 @@ function timeMoves(worker: Worker, w: number, state: State, setting: Setting): M
       at(next).tools.fill(false);
     }]);
   }
-  if (worker.lease && (!worker.ahead || setting.weakness === 'deadline after the lease')) {
+  const mayEnd = !worker.up || state.left.outage > 0;
+  if (worker.lease && mayEnd && (!worker.ahead || setting.weakness === 'deadline after the lease')) {
     moves.push([`the lease of worker ${w} ends`, worker.up, (next) => {
+      if (worker.up) next.left.outage -= 1;
       at(next).lease = false;
       if (worker.answer !== 'none') {
         at(next).answer = setting.weakness === 'deadline counted from the arrival' ? 'stale' : 'none';
@@ -550,10 +563,13 @@ function memoryMoves(state: State, w: number, r: number, known: { phase: Phase; 
 function compareMoves(state: State, w: number, r: number, known: { phase: Phase; fence: number }): Move[] {
   const run = state.runs[r] as Run;
   const isMine = run.holder === w && (run.at === 'claimed' || run.at === 'running');
-  const isKnown = known.phase !== 'none' && known.phase !== 'inbox' && known.fence === run.fence;
+  // A claim's answer that still lies unread counts as lost: the look may come before it is read.
+  const unread = known.phase === 'inbox' && state.left.lost === 0;
+  const isKnown = known.phase !== 'none' && (known.phase !== 'inbox' || unread) && known.fence === run.fence;
   const command = run.at === 'claimed' ? 'release' : 'unknown_to_holder';
   if (isMine && !isKnown && !state.mail.some((m) => m.command === command && m.worker === w && m.run === r)) {
-    return [[`worker ${w} doesn't know run ${r} that it holds ${run.at}`, false, (next) => {
+    return [[`worker ${w} doesn't know run ${r} that it holds ${run.at}`, known.phase === 'inbox', (next) => {
+      if (known.phase === 'inbox') next.left.lost -= 1;
       next.mail.push(message(command, w, r, run.fence));
     }]];
   }

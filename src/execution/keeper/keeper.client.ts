@@ -72,6 +72,9 @@ export class KeeperClient {
       name: 'capstan-keeper',
       workerData: data,
       execArgv: [],
+      // The thread prints nothing. Piping it would make Node open this process's own output, non-blocking from then on.
+      stdout: true,
+      stderr: true,
       resourceLimits: RESOURCE_LIMITS,
     });
     this.worker.on('message', (message: FromKeeper) => this.receive(message));

@@ -39,8 +39,8 @@ export class Channel {
     return this.#socket.writableLength > CONGESTED_BYTES;
   }
 
-  /** Frames of one turn of the event loop leave in one write. */
-  send(frame: Buffer): void {
+  /** Frames of one turn of the event loop leave in one write. `onSent`: the frame's memory is free again. */
+  send(frame: Buffer, onSent?: () => void): void {
     if (this.#socket.destroyed || this.#socket.writableEnded) return;
     if (!this.#isCorked) {
       this.#isCorked = true;
@@ -50,7 +50,7 @@ export class Channel {
         this.#socket.uncork();
       });
     }
-    this.#socket.write(frame);
+    this.#socket.write(frame, onSent);
   }
 
   /** Sends what is under way, then closes; gives up after `limitMs` with a peer that does not read. */

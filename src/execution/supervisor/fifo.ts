@@ -5,7 +5,7 @@
  * pipe without a writer blocks whoever opens it again.
  */
 import { execFile } from 'node:child_process';
-import { closeSync, constants, openSync, unlinkSync } from 'node:fs';
+import { closeSync, constants, openSync, unlink } from 'node:fs';
 import { join } from 'node:path';
 import { findSystemProgram } from './program.js';
 
@@ -32,7 +32,8 @@ export function openForOutput(path: string): PipeEnds {
   const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const writeFd = openSync(path, constants.O_WRONLY);
-    unlinkSync(path);
+    // Not waited for: on a disk that others flush, taking a name away can take milliseconds.
+    unlink(path, () => {});
     return { readFd, writeFd };
   } catch (error) {
     closeSync(readFd);

@@ -6,10 +6,11 @@
 import { join } from 'node:path';
 import { FifoPool } from './fifo.js';
 import { removeTree } from './folder.js';
-import { jsonFrame, outputFrame } from './frames.js';
+import { jsonFrame, OUTPUT_OVERHEAD_BYTES, type OutputChunk, outputFrame } from './frames.js';
 import { GroupWatch } from './groups.js';
-import { failureOf, PIPES_PER_TOOL, prepareTool, spawnTool } from './launch.js';
+import { failureOf, PIPES_PER_TOOL, type PreparedTool, prepareTool, type SpawnedTool, spawnTool } from './launch.js';
 import type { Lease } from './lease.js';
+import { READ_BYTES } from './output.js';
 import type { EndCause, LaunchFailure, Refusal } from './plan.js';
 import type { Hello, Start, SupervisorEvent } from './protocol.js';
 import { Tool } from './tool.js';
@@ -19,8 +20,17 @@ export interface FleetOptions {
   readonly lease: Lease;
   /** Command in front of every tool. */
   readonly wrapper: readonly string[];
-  send(frame: Buffer): void;
+  send(frame: Buffer, onSent?: () => void): void;
   isCongested(): boolean;
+}
+
+/** Output below this is framed in memory of its own. */
+const LARGE_BYTES = 4096;
+const SPARE_FRAMES = 16;
+
+interface Prepared {
+  readonly tool: PreparedTool;
+  readonly pipes: string[];
 }
 
 export class Fleet {
@@ -32,7 +42,9 @@ export class Fleet {
   readonly #groups = new GroupWatch();
   readonly #fifos: FifoPool;
   readonly #removals = new Set<Promise<void>>();
-  #isStarting = false;
+  readonly #spareFrames: Buffer[] = [];
+  #lastTurn: Promise<void> = Promise.resolve();
+  #startsUnderWay = 0;
   #isStopping = false;
   #discards = false;
   #onEmpty: (() => void) | null = null;
@@ -55,7 +67,11 @@ export class Fleet {
     }
     this.#runs.add(start.runId);
     this.#waiting.set(start.key, start);
-    if (!this.#isStarting) this.#startWaiting();
+    this.#startsUnderWay += 1;
+    void this.#startOne(start).finally(() => {
+      this.#startsUnderWay -= 1;
+      this.#reportEmpty();
+    });
   }
 
   /** A key that is not known has ended already. */
@@ -101,65 +117,78 @@ export class Fleet {
     for (const tool of this.#tools.values()) tool.discardOutput();
   }
 
-  /** One spawn per turn of the event loop: a burst of starts must not hold up reading, stopping and the deadline. */
-  async #startWaiting(): Promise<void> {
-    this.#isStarting = true;
-    try {
-      for (const start of this.#waiting.values()) {
-        await this.#startOne(start);
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-    } finally {
-      this.#isStarting = false;
-      this.#reportEmpty();
+  async #startOne(start: Start): Promise<void> {
+    const { key } = start;
+    const folder = join(this.#options.hello.root, `t${key}`);
+    const prepared = await this.#prepare(start, folder);
+    await this.#nextTurn();
+    // A stop may have come meanwhile, and was answered.
+    const isWanted = this.#waiting.delete(key);
+    const refusal = this.#refusalOf(start);
+    if (!isWanted || refusal !== null || 'code' in prepared) {
+      this.#remove(folder);
+      if (!('code' in prepared)) this.#fifos.giveBack(prepared.pipes);
+      if (isWanted && refusal !== null) this.#refuse(start, refusal);
+      else if (isWanted && 'code' in prepared) this.#fail(start, prepared);
+      return;
     }
+    const spawned = await spawnTool(prepared.tool, this.#options.wrapper, prepared.pipes);
+    if ('code' in spawned) {
+      this.#remove(folder);
+      this.#fail(start, spawned);
+      return;
+    }
+    this.#tools.set(key, this.#newTool(start, folder, spawned));
+    this.#send({ type: 'started', key, pgid: spawned.pgid, at: Date.now() });
   }
 
-  async #startOne(start: Start): Promise<void> {
-    const { key, plan } = start;
+  async #prepare({ plan }: Start, folder: string): Promise<Prepared | LaunchFailure> {
     let pipes: string[];
     try {
       pipes = await this.#fifos.take(PIPES_PER_TOOL);
     } catch (error) {
-      if (this.#waiting.has(key)) this.#fail(start, failureOf(error, 'make pipes'));
-      return;
+      return failureOf(error, 'make pipes');
     }
-    // A stop may have come meanwhile, and was answered.
-    if (!this.#waiting.delete(key)) return this.#fifos.giveBack(pipes);
-    const folder = join(this.#options.hello.root, `t${key}`);
-    const prepared = prepareTool(plan, folder);
-    const refusal = this.#refusalOf(start);
-    if ('code' in prepared || refusal !== null) {
-      this.#fifos.giveBack(pipes);
-      this.#remove(folder);
-      if (refusal !== null) return this.#refuse(start, refusal);
-      return 'code' in prepared ? this.#fail(start, prepared) : undefined;
-    }
-    const spawned = await spawnTool(prepared, this.#options.wrapper, pipes);
-    if ('code' in spawned) {
-      this.#remove(folder);
-      return this.#fail(start, spawned);
-    }
-    const tool = new Tool(spawned, plan.timeoutMs, {
+    const tool = await prepareTool(plan, folder);
+    if (!('code' in tool)) return { tool, pipes };
+    this.#fifos.giveBack(pipes);
+    return tool;
+  }
+
+  /** One spawn per turn of the event loop: a burst of starts must not hold up reading, stopping and the deadline. */
+  #nextTurn(): Promise<void> {
+    const turn = this.#lastTurn;
+    this.#lastTurn = turn.then(() => new Promise((resolve) => setImmediate(resolve)));
+    return turn;
+  }
+
+  #newTool(start: Start, folder: string, spawned: SpawnedTool): Tool {
+    const { key } = start;
+    return new Tool(spawned, start.plan.timeoutMs, {
       graceMs: this.#options.hello.graceMs,
       groups: this.#groups,
-      onOutput: (stream, bytes) => {
-        if (!this.#discards) this.#options.send(outputFrame({ key, stream, at: Date.now(), bytes }));
-      },
+      onOutput: (stream, bytes) => this.#sendOutput({ key, stream, at: Date.now(), bytes }),
       mayRead: () => this.#discards || !this.#options.isCongested(),
       onEnded: (end) => {
         this.#tools.delete(key);
         this.#runs.delete(start.runId);
         this.#remove(folder);
         this.#send({ type: 'ended', key, at: Date.now(), ...end });
-        this.#reportEmpty();
       },
     });
-    this.#tools.set(key, tool);
-    this.#send({ type: 'started', key, pgid: spawned.pgid, at: Date.now() });
-    // Everything may have been told to stop between spawn and here.
-    if (this.#discards) tool.discardOutput();
-    if (this.#isStopping) tool.stop('lost', this.#options.hello.graceMs);
+  }
+
+  /** Large frames use memory again: made anew for each, they leave a heap of tens of MiB behind a chatty tool. */
+  #sendOutput(chunk: OutputChunk): void {
+    if (this.#discards) return;
+    if (chunk.bytes.length < LARGE_BYTES) {
+      this.#options.send(outputFrame(chunk));
+      return;
+    }
+    const space = this.#spareFrames.pop() ?? Buffer.allocUnsafeSlow(READ_BYTES + OUTPUT_OVERHEAD_BYTES);
+    this.#options.send(outputFrame(chunk, space), () => {
+      if (this.#spareFrames.length < SPARE_FRAMES) this.#spareFrames.push(space);
+    });
   }
 
   #refusalOf(start: Start): Refusal | null {
@@ -196,7 +225,7 @@ export class Fleet {
   }
 
   #reportEmpty(): void {
-    const isEmpty = this.#tools.size === 0 && this.#removals.size === 0 && !this.#isStarting;
+    const isEmpty = this.#tools.size === 0 && this.#removals.size === 0 && this.#startsUnderWay === 0;
     if (!this.#isStopping || !isEmpty) return;
     const onEmpty = this.#onEmpty;
     this.#onEmpty = null;

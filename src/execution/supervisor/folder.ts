@@ -3,8 +3,8 @@
  * the names or the number of its files, without ever following a link out of the folder.
  */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { readdir, rmdir, unlink } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanFile } from './plan.js';
 import { findSystemProgram } from './program.js';
@@ -15,11 +15,14 @@ const FEW_ENTRIES = 200;
 /** `chmod` first: in a folder without w and x nothing can be removed, except by root. */
 const REMOVE_SCRIPT = 'chmod -R u+rwx -- "$1" 2>/dev/null; exec rm -rf -- "$1"';
 
-/** Makes the folder (0700) and the files in it. Throws what the file system says. */
-export function createFolder(path: string, files: readonly PlanFile[]): void {
-  mkdirSync(path, { mode: 0o700 });
+/** Makes the folder (0700) and the files in it. Rejects with what the file system says. */
+export async function createFolder(path: string, files: readonly PlanFile[]): Promise<void> {
+  await mkdir(path, { mode: 0o700 });
   for (const file of files) {
-    writeFileSync(join(path, file.name), file.content, { flag: 'wx', mode: file.executable === true ? 0o700 : 0o600 });
+    await writeFile(join(path, file.name), file.content, {
+      flag: 'wx',
+      mode: file.executable === true ? 0o700 : 0o600,
+    });
   }
 }
 

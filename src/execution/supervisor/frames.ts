@@ -12,6 +12,8 @@ export const MAX_COMMAND_BYTES = 16 * 1024 * 1024;
 export const MAX_EVENT_BYTES = 1024 * 1024;
 
 const OUTPUT_HEADER_BYTES = 17;
+/** What a frame of output is longer than its bytes. */
+export const OUTPUT_OVERHEAD_BYTES = 5 + OUTPUT_HEADER_BYTES;
 
 /** The peer broke the framing; nothing it sends can be trusted any more. */
 export class FrameError extends Error {}
@@ -98,15 +100,16 @@ export interface OutputChunk {
   readonly bytes: Buffer;
 }
 
-/** Copies the bytes. */
-export function outputFrame(chunk: OutputChunk): Buffer {
-  const frame = Buffer.allocUnsafe(5 + OUTPUT_HEADER_BYTES + chunk.bytes.length);
-  frame.writeUInt32BE(1 + OUTPUT_HEADER_BYTES + chunk.bytes.length, 0);
+/** Copies the bytes, into `space` when they fit. */
+export function outputFrame(chunk: OutputChunk, space?: Buffer): Buffer {
+  const bytes = OUTPUT_OVERHEAD_BYTES + chunk.bytes.length;
+  const frame = space === undefined || space.length < bytes ? Buffer.allocUnsafe(bytes) : space.subarray(0, bytes);
+  frame.writeUInt32BE(bytes - 4, 0);
   frame.writeUInt8(FRAME_OUTPUT, 4);
   frame.writeDoubleBE(chunk.key, 5);
   frame.writeUInt8(chunk.stream, 13);
   frame.writeDoubleBE(chunk.at, 14);
-  chunk.bytes.copy(frame, 5 + OUTPUT_HEADER_BYTES);
+  chunk.bytes.copy(frame, OUTPUT_OVERHEAD_BYTES);
   return frame;
 }
 

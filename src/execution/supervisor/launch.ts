@@ -43,11 +43,11 @@ export function detectWrapper(): readonly string[] {
 }
 
 /** Makes `folder` and all the plan wants in it. On a failure the folder may be there. */
-export function prepareTool(plan: ToolPlan, folder: string): PreparedTool | LaunchFailure {
+export async function prepareTool(plan: ToolPlan, folder: string): Promise<PreparedTool | LaunchFailure> {
   const fault = planFault(plan);
   if (fault !== null) return { code: 'invalid_input', detail: fault };
   try {
-    createFolder(folder, plan.files);
+    await createFolder(folder, plan.files);
   } catch (error) {
     return failureOf(error, 'prepare the private folder');
   }

@@ -11,8 +11,10 @@ const QUIET_MS = 100;
 const REST_BYTES = 1024 * 1024;
 const REST_MS = 2_000;
 
+export const READ_BYTES = 64 * 1024;
+
 /** One for all pipes: a read is handed over and copied before the next one begins. */
-const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
+const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
 
 export interface OutputPipeHandlers {
   /** The bytes are valid during the call only. Returns whether to go on reading now. */

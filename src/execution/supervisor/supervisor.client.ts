@@ -52,7 +52,7 @@ export interface SupervisorExit {
 /** Starts a supervisor and waits until it is ready. Rejects when it does not come up; nothing is left behind then. */
 export async function startSupervisor(options: SupervisorOptions): Promise<Supervisor> {
   if (process.platform === 'win32') throw new Error('a supervisor needs process groups, which Windows does not have');
-  const root = await mkdtemp(join(options.tempDir ?? tmpdir(), 'capstan-'));
+  const root = await mkdtemp(join(options.tempDir ?? tmpdir(), 'capstan-tools-'));
   const fds: number[] = [];
   try {
     const pipe = join(root, 'keeper');
@@ -80,7 +80,7 @@ function spawnSupervisor(options: SupervisorOptions, keeperReadFd: number): Chil
   return spawn(process.execPath, [...flags, fileURLToPath(entry)], {
     detached: true,
     cwd: '/',
-    env: { UV_THREADPOOL_SIZE: '1', MALLOC_ARENA_MAX: '1' },
+    env: { UV_THREADPOOL_SIZE: '2', MALLOC_ARENA_MAX: '1' },
     stdio: ['ignore', 'ignore', options.stderr ?? 'inherit', 'pipe', keeperReadFd],
   });
 }

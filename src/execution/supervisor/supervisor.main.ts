@@ -63,7 +63,7 @@ function begin(hello: Hello): Working {
     hello,
     lease,
     wrapper: detectWrapper(),
-    send: (bytes) => channel.send(bytes),
+    send: (bytes, onSent) => channel.send(bytes, onSent),
     isCongested: () => channel.isCongested,
   });
   setInterval(() => fleet.enforceDeadline(), TICK_MS);

@@ -21,14 +21,18 @@ export type FindFaults = (value: unknown) => readonly InputFault[];
 
 const HOLDS = 'holds';
 
+/** The rules of `@Holds()`, by the prototype and the member that they stand at. */
+const rulesOf = new WeakMap<object, Map<string, FindFaults>>();
+
 /** The member satisfies a rule of our own, which names each place where it doesn't. */
 export function Holds(findFaults: FindFaults): PropertyDecorator {
   return (target, key) => {
+    const rules = rulesOf.get(target) ?? new Map<string, FindFaults>();
+    rulesOf.set(target, rules.set(String(key), findFaults));
     registerDecorator({
       name: HOLDS,
       target: target.constructor,
       propertyName: String(key),
-      options: { context: findFaults },
       validator: { validate: (value: unknown) => findFaults(value).length === 0 },
     });
   };
@@ -78,11 +82,20 @@ function membersOf(type: new () => object): ReadonlySet<string> {
 
 function faultsOf(error: ValidationError, prefix: string): InputFault[] {
   const pointer = `${prefix}${escapePointer(error.property)}`;
-  const findFaults = error.contexts?.[HOLDS] as FindFaults | undefined;
+  const findFaults = error.constraints && HOLDS in error.constraints ? ruleAt(error.target, error.property) : undefined;
   if (findFaults) {
     return findFaults(error.value).map((fault) => ({ pointer: pointer + fault.pointer, message: fault.message }));
   }
   const messages = Object.values(error.constraints ?? { unknown: 'is invalid' });
   // The library begins its messages with the member's name, which the pointer says already.
   return messages.map((message) => ({ pointer, message: message.replace(`${error.property} `, '') }));
+}
+
+/** The rule of a member, which a parent class may have declared. */
+function ruleAt(target: object | undefined, member: string): FindFaults | undefined {
+  for (let at: object | null = target ?? null; at !== null; at = Object.getPrototypeOf(at)) {
+    const rule = rulesOf.get(at)?.get(member);
+    if (rule) return rule;
+  }
+  return undefined;
 }

@@ -30,10 +30,10 @@ function frameworkProblem(error: object): Problem | undefined {
  */
 export function problemOf(error: unknown): { readonly problem: Problem; readonly isExpected: boolean } {
   if (error instanceof Problem) return { problem: error, isExpected: error.code !== 'internal' };
-  if (typeof error === 'object' && error !== null) {
-    const framework = frameworkProblem(error);
-    if (framework) return { problem: framework, isExpected: true };
-  }
+  // Nest wraps what Fastify threw.
+  const origin: unknown = error instanceof HttpException ? (error.cause ?? error) : error;
+  const framework = typeof origin === 'object' && origin !== null ? frameworkProblem(origin) : undefined;
+  if (framework) return { problem: framework, isExpected: true };
   if (error instanceof HttpException && error.getStatus() === 404) {
     return { problem: new Problem('not_found', 'there is no such route'), isExpected: true };
   }

@@ -1,14 +1,17 @@
-/** Shapes that many notes of the OpenAPI document share. OpenAPI 3.1: a nullable type is a list of types. */
+/**
+ * Shapes that many notes of the OpenAPI document share. The generator's options follow OpenAPI 3.0; `nullable` is
+ * rewritten as 3.1 says it (a list of types) when the document is built.
+ */
 import type { ApiPropertyOptions } from '@nestjs/swagger';
+
+/** `type` or null. */
+export function nullable(type: 'string' | 'integer' | 'object', rest: ApiPropertyOptions = {}): ApiPropertyOptions {
+  return { type, nullable: true, ...rest } as unknown as ApiPropertyOptions;
+}
 
 /** Always null. */
 export function alwaysNull(description: string): ApiPropertyOptions {
   return { type: 'null', description } as unknown as ApiPropertyOptions;
-}
-
-/** `type` or null. The generator types its options after OpenAPI 3.0, which can't say so. */
-export function nullable(type: 'string' | 'integer' | 'object', rest: ApiPropertyOptions = {}): ApiPropertyOptions {
-  return { type: [type, 'null'], ...rest } as unknown as ApiPropertyOptions;
 }
 
 /** Null, or one of the shape that `ref` names. */
@@ -17,7 +20,10 @@ export function orNull(ref: string): ApiPropertyOptions {
 }
 
 /** An object of strings that may be left out. */
-export function optionalStringMap(rest: { readonly description: string; readonly maxProperties?: number }): ApiPropertyOptions {
+export function optionalStringMap(rest: {
+  readonly description: string;
+  readonly maxProperties?: number;
+}): ApiPropertyOptions {
   const map = { type: 'object', additionalProperties: { type: 'string' }, required: false, default: {}, ...rest };
   return map as unknown as ApiPropertyOptions;
 }

@@ -32,10 +32,13 @@ export class VersionDto {
   replica: ReplicaDto;
 }
 
+@Documented((api) => api.ApiTags('installation'))
 @Controller('v1/version')
 export class VersionController {
   constructor(private readonly replica: ThisReplica) {}
 
+  @Documented((api) => api.ApiOperation({ operationId: 'getVersion', summary: 'What runs here' }))
+  @Documented((api) => api.ApiOkResponse({ type: VersionDto }))
   @Get()
   async show(@Query() _query: NoQuery): Promise<VersionDto> {
     return {

@@ -15,6 +15,7 @@ small { opacity: .75; }`;
 
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 
+@Documented((api) => api.ApiTags('installation'))
 @Controller()
 export class WelcomeController {
   @Documented((api) => api.ApiExcludeEndpoint())
@@ -28,7 +29,6 @@ export class WelcomeController {
 
   @Documented((api) => api.ApiOperation({ operationId: 'getOpenApi', summary: 'This document' }))
   @Documented((api) => api.ApiOkResponse({ content: { 'application/json': { schema: { type: 'object' } } } }))
-  @Documented((api) => api.ApiSecurity({}))
   @Open()
   @Get('openapi.json')
   @Header('content-type', 'application/json; charset=utf-8')
@@ -48,9 +48,9 @@ const PAGE = `<!doctype html>
 (<code>CAPSTAN_DATA_DIR</code>, <code>.capstan</code> by default); the command line client on the same machine finds it
 by itself. With <code>DATABASE_URL</code>, the first token is the one in <code>CAPSTAN_BOOTSTRAP_TOKEN</code>.</p>
 <h2>First commands</h2>
-<pre>capstan run -- echo hello
-capstan runs
-capstan workers</pre>
+<pre>npx capstan run --wait -- echo hello
+npx capstan runs
+npx capstan workers</pre>
 <p>Or without the client:</p>
 <pre>curl -H "Authorization: Bearer $CAPSTAN_TOKEN" -H "Content-Type: application/json" \\
   -d '{"kind":"command","spec":{"argv":["echo","hello"]}}' http://127.0.0.1:8080/v1/runs</pre>

@@ -24,7 +24,7 @@ export function ownerUrl(address: ServerAddress, databaseName: string): string {
   return `postgres://${databaseName}:${ownerPassword(address, databaseName)}@127.0.0.1:${address.port}/${databaseName}`;
 }
 
-/** Makes role and database when they are missing. @throws DataDirError when the password doesn't open the server. */
+/** Makes role and database when they are missing. */
 export async function ensureDatabase(address: ServerAddress, databaseName: string): Promise<void> {
   if (await opens(ownerUrl(address, databaseName))) return;
   const client = quietClient(adminUrl(address));
@@ -39,13 +39,6 @@ export async function ensureDatabase(address: ServerAddress, databaseName: strin
     );
     await client.query(`${rows[0]?.role ? 'alter' : 'create'} role ${name} login password ${password}`);
     if (!rows[0]?.database) await client.query(`create database ${name} owner ${name}`);
-  } catch (error) {
-    if (error instanceof pg.DatabaseError && error.code === '28P01')
-      throw new DataDirError(
-        'The password in the data folder does not open its PostgreSQL: restore postgres-password from a backup',
-        { cause: error },
-      );
-    throw error;
   } finally {
     await client.end().catch(() => undefined);
   }
@@ -61,10 +54,20 @@ export class OwnerSession {
     this.#url = url;
   }
 
+  /** @throws DataDirError when the password doesn't open the server. */
   static async open(address: ServerAddress): Promise<OwnerSession> {
     const session = new OwnerSession(adminUrl(address));
-    await session.#connect();
-    return session;
+    try {
+      await session.#connect();
+      return session;
+    } catch (error) {
+      session.close();
+      if (!(error instanceof pg.DatabaseError) || error.code !== '28P01') throw error;
+      throw new DataDirError(
+        'The password in the data folder does not open its PostgreSQL: restore postgres-password from a backup',
+        { cause: error },
+      );
+    }
   }
 
   /** Returns at once: the server may be gone, and then nothing answers the goodbye. */

@@ -96,16 +96,21 @@ export class Workers {
     return rowCount === 1;
   }
 
-  /** The longest time in ms between two renewals of a life, from `sinceMs` ago until now. */
-  async longestGapMs(id: string, sinceMs: number): Promise<number> {
+  async sinceRenewalMs(id: string): Promise<number> {
     const { rows } = await this.sql.query(
-      `with seen as (
-         select seen_at from witness where id = $1 and seen_at > clock_timestamp() - $2::int * interval '1 ms'
-         union all select clock_timestamp()
-         union all select clock_timestamp() - $2::int * interval '1 ms'
-       ), gaps as (select seen_at - lag(seen_at) over (order by seen_at) as gap from seen)
+      `select (extract(epoch from clock_timestamp() - max(seen_at)) * 1000)::float8 as ms from witness where id = $1`,
+      [id],
+    );
+    return rows[0].ms;
+  }
+
+  /** The longest time in ms without a renewal of this life, from its first one until now. */
+  async longestGapMs(id: string): Promise<number> {
+    const { rows } = await this.sql.query(
+      `with seen as (select seen_at from witness where id = $1 union all select clock_timestamp()),
+            gaps as (select seen_at - lag(seen_at) over (order by seen_at) as gap from seen)
        select (extract(epoch from max(gap)) * 1000)::float8 as ms from gaps`,
-      [id, Math.round(sinceMs)],
+      [id],
     );
     return rows[0].ms;
   }
@@ -113,12 +118,12 @@ export class Workers {
 
 /** Reads frames where a supervisor would. Its lines carry what came, as hex. */
 const READER = `require('fs').createReadStream('', { fd: 3 }).on('data', (b) => console.log(b.toString('hex')))`;
-/** Frames that the main thread writes itself bear it. */
-const MARK = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+/** In frames of no life. */
+const FILLING = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 export class PipeReader {
-  /** Everything that came, marks included, in order. */
-  readonly all: Extension[] = [];
+  /** In order of arrival. */
+  readonly frames: Extension[] = [];
   onFrame: (frame: Extension) => void = () => undefined;
   private rest: Buffer = Buffer.alloc(0);
 
@@ -131,14 +136,6 @@ export class PipeReader {
     return new PipeReader(spawn(process.execPath, ['-e', READER], { stdio: ['ignore', 'pipe', 'inherit', 'pipe'] }));
   }
 
-  get frames(): Extension[] {
-    return this.all.filter(({ incarnation }) => incarnation !== MARK);
-  }
-
-  get marks(): number[] {
-    return this.all.filter(({ incarnation }) => incarnation === MARK).map(({ seq }) => seq);
-  }
-
   get pid(): number {
     return this.child.pid ?? 0;
   }
@@ -149,25 +146,10 @@ export class PipeReader {
     return stream._handle.fd;
   }
 
-  /** Writes a frame that says "here", from the main thread. */
-  mark(seq: number): void {
-    writeSync(this.fd, encodeExtension({ incarnation: MARK, seq, sentAtNs: 0n }));
-  }
-
-  /** Frames of `lives[n]` that came behind the mark `n`. */
-  lateFrames(lives: readonly string[]): Extension[] {
-    return this.all.filter((frame, index) => {
-      const mark = this.all.findIndex(
-        ({ incarnation, seq }) => incarnation === MARK && seq === lives.indexOf(frame.incarnation),
-      );
-      return frame.incarnation !== MARK && mark >= 0 && index > mark;
-    });
-  }
-
   /** Until the next frame would not fit. */
   fill(): void {
     try {
-      for (;;) this.mark(0);
+      for (;;) writeSync(this.fd, encodeExtension({ incarnation: FILLING, seq: 0, sentAtNs: 0n }));
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) throw error;
     }
@@ -198,7 +180,8 @@ export class PipeReader {
     this.rest = Buffer.concat([this.rest, bytes]);
     for (; this.rest.length >= KEEPER_FRAME_BYTES; this.rest = this.rest.subarray(KEEPER_FRAME_BYTES)) {
       const frame = decodeExtension(this.rest, 0);
-      this.all.push(frame);
+      if (frame.incarnation === FILLING) continue;
+      this.frames.push(frame);
       this.onFrame(frame);
     }
   }

@@ -45,14 +45,15 @@ async function begin(started: KeeperClient, options: { state?: string; leaseMs?:
 }
 
 describe('a life', () => {
-  it('S4-11 its lease moves forward at least every renewal interval, from the moment it begins', async () => {
-    const { keeper: started, seen } = keeper();
+  it('S4-11 its lease moves forward at least every renewal interval, and reaches a whole TTL each time', async () => {
+    const { keeper: started, seen } = keeper({ renewMs: 1_000 });
     const { incarnation } = await begin(started, { leaseMs: 1_000 });
-    const beganAt = performance.now();
-    await until('ten renewals', () => seen.of('renewed').length >= 10);
-    // Two round trips and a late timer are within the twentieth by which a renewal is early; 20 ms are for this machine.
-    expect(await workers.longestGapMs(incarnation, performance.now() - beganAt - 50)).toBeLessThan(NORMAL.renewMs + 20);
-    expect(await workers.leaseMs(incarnation)).toBeGreaterThan(NORMAL.ttlMs - NORMAL.renewMs - 100);
+    await until('four renewals', () => seen.of('renewed').length >= 4);
+    // A busy machine delays its timers: 200 ms are for that, a renewal left out would be 1,000.
+    expect(await workers.longestGapMs(incarnation)).toBeLessThan(1_200);
+    for (const { leaseUntil, at } of seen.of('renewed')) {
+      expect(leaseUntil.getTime() - at.getTime()).toBeGreaterThan(NORMAL.ttlMs - 100);
+    }
     expect(seen.of('renewed')[0]).toMatchObject({ incarnation, state: 'live' });
   });
 
@@ -143,14 +144,13 @@ describe('a busy main thread', () => {
   it.each([
     ['that computes', (ms: number) => void spin(ms)],
     ['that is blocked', (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)],
-  ])('S4-41 F002 %s for ten intervals loses no renewal and no extension', async (_, block) => {
-    const renewMs = 200;
-    const { keeper: started, seen } = keeper({ renewMs });
+  ])('S4-41 F002 %s for many renewal intervals loses no renewal and no extension', async (_, block) => {
+    const { keeper: started, seen } = keeper();
     const { incarnation, pipe } = await begin(started);
     await until('a frame', () => pipe.frames.length > 0);
-    block(10 * renewMs);
-    expect(await workers.longestGapMs(incarnation, 10 * renewMs)).toBeLessThan(renewMs + 50);
-    await until('the frames written meanwhile', () => pipe.frames.length >= 10);
+    block(2_000);
+    expect(await workers.longestGapMs(incarnation)).toBeLessThan(2 * NORMAL.renewMs);
+    await until('the frames written meanwhile', () => pipe.frames.length >= 6);
     expect(seen.of('failing')).toEqual([]);
   });
 });
@@ -204,22 +204,22 @@ describe('the pipe to the supervisor', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('gets nothing of a life after end() has returned, at whatever moment of its first renewal that comes', async () => {
-    const { keeper: started } = keeper();
+  it('gets nothing after end() has returned, although a renewal that was under way still succeeds', async () => {
+    const { keeper: started, seen } = keeper({ renewMs: 2_000 });
+    const locker = await database.session();
     const pipe = reader();
-    const lives: string[] = [];
-    for (let life = 0; life < 30; life += 1) {
-      const incarnation = await workers.insert();
-      started.begin({ incarnation, pipeFd: pipe.fd, supervisorPid: pipe.pid });
-      spin(life);
-      started.end();
-      lives.push(incarnation);
-      pipe.mark(life);
-    }
-    await until('the last mark', () => pipe.marks.length === lives.length);
-    expect(pipe.lateFrames(lives)).toEqual([]);
-    // Some were quick enough, so there was something to be late.
-    expect(pipe.frames.length).toBeGreaterThan(0);
+    const [ended, next] = [await workers.insert(), await workers.insert()];
+    await locker.query('begin');
+    await locker.query('select 1 from workers where id = $1 for update', [ended]);
+    started.begin({ incarnation: ended, pipeFd: pipe.fd, supervisorPid: pipe.pid });
+    await until('the renewal waits for the row', () => workers.isWaitingForLock());
+    started.end();
+    await locker.query('commit');
+    await until('the renewal succeeds', async () => (await workers.renewalsOf(ended)) === 1);
+    started.begin({ incarnation: next, pipeFd: pipe.fd, supervisorPid: pipe.pid });
+    await until('a frame of the next life', () => pipe.frames.length > 0);
+    expect(pipe.frames[0]).toMatchObject({ incarnation: next, seq: 1 });
+    expect(seen.of('renewed').map(({ incarnation }) => incarnation)).toEqual([next]);
   });
 });
 

@@ -4,34 +4,41 @@ import { createServer, type Server, type Socket, connect as tcpConnect } from 'n
 /** A TCP proxy that can go silent as a cut network does: it stops forwarding both ways, without FIN or RST. */
 export class TcpProxy {
   private readonly sockets = new Set<Socket>();
+  private readonly upstreams = new Set<Socket>();
   private isSilent = false;
   /** Connections it was asked for. */
   accepted = 0;
 
   private constructor(
     private readonly server: Server,
-    readonly port: number,
-    private readonly target: number,
+    private readonly port: number,
+    private readonly targetPort: number,
+    readonly through: string,
   ) {
     server.on('connection', (socket) => this.accept(socket));
   }
 
   /** In front of the database of `url`; `through` is that URL by way of the proxy. */
-  static async start(url: string): Promise<TcpProxy & { readonly through: string }> {
+  static async start(url: string): Promise<TcpProxy> {
     const target = new URL(url);
     const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const address = server.address();
     if (typeof address !== 'object' || !address) throw new Error('no address');
-    const proxy = new TcpProxy(server, address.port, Number(target.port));
+    const targetPort = Number(target.port);
     target.port = String(address.port);
-    return Object.assign(proxy, { through: target.href });
+    return new TcpProxy(server, address.port, targetPort, target.href);
   }
 
   /** New connections are accepted, as by a kernel, and go nowhere. */
   goSilent(): void {
     this.isSilent = true;
     for (const socket of this.sockets) socket.pause().unpipe();
+  }
+
+  /** What is sent arrives, what is answered doesn't; new connections are as usual. */
+  swallowAnswers(): void {
+    for (const upstream of this.upstreams) upstream.unpipe().resume();
   }
 
   /** New connections get through again; the silent ones stay so. */
@@ -59,11 +66,15 @@ export class TcpProxy {
     this.accepted += 1;
     this.keep(socket);
     if (this.isSilent) return;
-    const upstream = tcpConnect(this.target, '127.0.0.1');
+    const upstream = tcpConnect(this.targetPort, '127.0.0.1');
     this.keep(upstream);
+    this.upstreams.add(upstream);
     socket.pipe(upstream).pipe(socket);
     socket.on('close', () => upstream.destroy());
-    upstream.on('close', () => socket.destroy());
+    upstream.on('close', () => {
+      this.upstreams.delete(upstream);
+      socket.destroy();
+    });
   }
 
   private keep(socket: Socket): void {

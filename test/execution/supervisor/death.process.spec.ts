@@ -65,14 +65,25 @@ describe('when the replica is killed', () => {
     expect(readdirSync(replica.temp)).toEqual([]);
   });
 
-  it('S4-21 a tool that ignores TERM is killed after the grace period, its full pipes notwithstanding', async () => {
-    const replica = await startReplica(shell('trap "" TERM; while :; do yes | head -c 1000000; done'), {
-      graceMs: 800,
-    });
+  it('S4-21 a polite tool has its grace period, and its output does not hold it up though nobody reads it', async () => {
+    const scratch = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
+    onTestFinished(() => rmSync(scratch, { recursive: true }));
+    const file = join(scratch, 'effects');
+    const script = `trap "yes | head -c 2000000; echo cleaned > ${file}; exit" TERM; echo up; while :; do sleep 0.05; done`;
+    const replica = await startReplica(shell(script), { graceMs: 20_000 });
+    await until('the handler is set', () => replica.said().some((line) => line.output === 'up\n'));
+    replica.process.kill('SIGKILL');
+    await until('the group is empty', () => livingMembers(replica.pgid).length === 0);
+    expect(linesOf(file)).toEqual(['cleaned']);
+  });
+
+  it('S4-21 a tool that ignores TERM is killed after the grace period', async () => {
+    const replica = await startReplica(shell('trap "" TERM; echo up; while :; do sleep 0.05; done'), { graceMs: 800 });
+    await until('the handler is set', () => replica.said().some((line) => line.output === 'up\n'));
     const killedAt = performance.now();
     replica.process.kill('SIGKILL');
     await until('the group is empty', () => livingMembers(replica.pgid).length === 0);
-    expect(performance.now() - killedAt).toBeGreaterThan(700);
+    expect(performance.now() - killedAt).toBeGreaterThanOrEqual(795);
     expect(performance.now() - killedAt).toBeLessThan(4_000);
     await until('the supervisor has ended', () => !isRunning(replica.supervisor));
   });

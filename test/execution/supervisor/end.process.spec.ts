@@ -121,6 +121,12 @@ describe('how a tool is stopped', () => {
     expect(linesOf(file)).toEqual(['saved']);
   });
 
+  it('never before a timeout of a month, which is longer than a timer of Node can be', async () => {
+    const rig = await startRig();
+    const tool = rig.launch({ ...shell('sleep 0.5; exit 5'), timeoutMs: 30 * 24 * 3_600_000 });
+    expect(await tool.outcome).toMatchObject({ exitCode: 5, cause: 'self' });
+  });
+
   it('for the first cause that was given', async () => {
     const rig = await startRig({ graceMs: 20_000 });
     const tool = rig.launch(shell('trap "" TERM; echo up; while :; do sleep 0.05; done'));

@@ -1,0 +1,78 @@
+/** `GET /v1/runs/{id}/output`: what the tool wrote, byte for byte, as text that no browser interprets. */
+import { Readable } from 'node:stream';
+import { Controller, Get, Headers, Param, Query, Req, Res } from '@nestjs/common';
+import { IsIn, IsOptional } from 'class-validator';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Problem } from '../kernel/problems.js';
+import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
+import { Documented } from '../platform/http/document.js';
+import { IdPipe } from '../platform/http/id.pipe.js';
+import { outputPickOf } from './output.rules.js';
+import { OutputService } from './output.service.js';
+import { RunsService } from './runs.service.js';
+
+const STREAMS = { stdout: 1, stderr: 2 } as const;
+type StreamName = keyof typeof STREAMS;
+
+export class OutputQuery {
+  @Documented((api) =>
+    api.ApiProperty({ type: String, enum: Object.keys(STREAMS), required: false, description: 'One stream alone.' }),
+  )
+  @IsOptional()
+  @IsIn(Object.keys(STREAMS))
+  stream?: StreamName;
+}
+
+@Documented((api) => api.ApiTags('runs'))
+@Controller('v1/runs')
+export class OutputController {
+  constructor(
+    private readonly runs: RunsService,
+    private readonly output: OutputService,
+  ) {}
+
+  @Documented((api) =>
+    api.ApiOperation({
+      operationId: 'getRunOutput',
+      summary: "Read a run's output",
+      description:
+        'The kept bytes, unchanged, both streams in order of arrival unless one is named. All there is by now: ask ' +
+        'again with `Range: bytes=N-` for what came after the first N bytes (416 when nothing did).',
+    }),
+  )
+  @Documented((api) =>
+    api.ApiHeader({ name: 'Range', required: false, schema: { type: 'string', example: 'bytes=0-' } }),
+  )
+  @Documented((api) => api.ApiProduces('text/plain'))
+  @Documented((api) => api.ApiOkResponse({ schema: { type: 'string' }, description: 'All of it.' }))
+  @Documented((api) => api.ApiResponse({ status: 206, schema: { type: 'string' }, description: 'The part asked for.' }))
+  @Get(':id/output')
+  async read(
+    @CurrentCaller() caller: RequestCaller,
+    @Param('id', new IdPipe('run')) id: string,
+    @Query() query: OutputQuery,
+    @Headers('range') range: string | undefined,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const run = await this.runs.get(caller, id);
+    const stream = query.stream === undefined ? undefined : STREAMS[query.stream];
+    const pick = outputPickOf(range);
+    const part = await this.output.open(run, stream, pick);
+    if (!('content' in part)) {
+      void reply.header('content-range', `bytes */${part.total}`);
+      throw new Problem('range_not_satisfiable', `the output has ${part.total} bytes by now`);
+    }
+    const { total, from, to } = part;
+    if (pick.pick !== 'all') {
+      void reply.status(206).header('content-range', `bytes ${from}-${to - 1}/${total}`);
+    }
+    void reply
+      .header('content-type', 'text/plain; charset=utf-8')
+      .header('accept-ranges', 'bytes')
+      .header('cache-control', 'no-store')
+      .header('content-length', to - from);
+    const content = request.method === 'HEAD' ? [] : part.content();
+    await reply.send(Readable.from(content, { objectMode: false }));
+  }
+}

@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import { EXIT_CODES, exitCodeOf } from '../../src/cli/exit-codes.js';
+import { pauseBeforeRetry, retryAfter } from '../../src/cli/retry.rules.js';
+import { interpreterOf } from '../../src/cli/script.rules.js';
+import { printable, quoted } from '../../src/cli/text.js';
+
+describe('the exit code of --wait', () => {
+  const cases: [state: string, exitCode: number | null, code: number][] = [
+    ['succeeded', 0, 0],
+    ['succeeded', 3, 0],
+    ['failed', 7, 7],
+    ['failed', 255, 255],
+    ['failed', 0, 1],
+    ['failed', 256, 1],
+    ['failed', null, 1],
+    ['canceled', 0, 1],
+    ['canceled', 143, 1],
+    ['timed_out', 0, 1],
+    ['interrupted', null, 1],
+    ['rejected', null, 1],
+  ];
+  it.each(cases)('is, for a run that is %s with exit code %s, %s', (state, exitCode, code) => {
+    expect(exitCodeOf({ state, end: { exitCode } })).toBe(code);
+  });
+
+  it('is one of the documented ones, which are all different', () => {
+    const codes = Object.values(EXIT_CODES).map(({ code }) => code);
+    expect(codes).toEqual([0, 1, 2, 3, 124, 130, 141]);
+  });
+});
+
+describe('the interpreter of a script', () => {
+  const cases: [content: string, file: string, interpreter: unknown][] = [
+    ['echo', '-', 'bash'],
+    ['echo', 'backup', 'bash'],
+    ['echo', 'backup.sh', 'bash'],
+    ['print()', 'dir.js/train.PY', 'python3'],
+    ['', 'a.mjs', 'node'],
+    ['', 'a.cjs', 'node'],
+    ['', 'notes.txt', 'bash'],
+    ['#!/bin/sh\necho', 'a.py', 'sh'],
+    ['#! /usr/bin/bash\r\necho', '-', 'bash'],
+    ['#!/usr/bin/env node', '-', 'node'],
+    ['#!/usr/bin/env python', '-', 'python3'],
+    ['#!/usr/bin/env perl\n', 'a.sh', ['/usr/bin/env', 'perl']],
+    ['#!/usr/bin/env -S node --enable-source-maps\n', 'a.sh', ['/usr/bin/env', '-S node --enable-source-maps']],
+    ['#!/bin/bash -eu\n', '-', ['/bin/bash', '-eu']],
+    ['#!/opt/ruby/bin/ruby\n', '-', ['/opt/ruby/bin/ruby']],
+    ['#!\necho', 'a.py', 'python3'],
+    ['\n#!/bin/sh', 'a.py', 'python3'],
+  ];
+  it.each(cases)('of %j in %s is %j', (content, file, interpreter) => {
+    expect(interpreterOf(content, file)).toEqual(interpreter);
+  });
+});
+
+describe('another try', () => {
+  const trouble = { tries: 1, elapsedMs: 0, retryAfterMs: undefined, reached: true };
+
+  it('comes after pauses that double up to 3 s, each between half and the whole of it', () => {
+    const longest = [1, 2, 3, 4, 5, 6].map((tries) => pauseBeforeRetry({ ...trouble, tries }, 0.999999));
+    const shortest = [1, 2, 3, 4, 5, 6].map((tries) => pauseBeforeRetry({ ...trouble, tries }, 0));
+    expect(longest).toEqual([200, 400, 800, 1600, 3000, 3000]);
+    expect(shortest).toEqual([100, 200, 400, 800, 1500, 1500]);
+  });
+
+  it('waits as long as the server asked, and a little more so that not all come at once', () => {
+    expect(pauseBeforeRetry({ ...trouble, retryAfterMs: 2000 }, 0)).toBe(2000);
+    expect(pauseBeforeRetry({ ...trouble, retryAfterMs: 2000 }, 0.5)).toBe(2100);
+  });
+
+  it('is not begun when it would come later than 15 s after the first', () => {
+    expect(pauseBeforeRetry({ ...trouble, elapsedMs: 14_900 }, 0)).toBe(100);
+    expect(pauseBeforeRetry({ ...trouble, elapsedMs: 14_901 }, 0)).toBeUndefined();
+    expect(pauseBeforeRetry({ ...trouble, retryAfterMs: 16_000 }, 0)).toBeUndefined();
+  });
+
+  it('is given up after 3 s where nobody has ever answered', () => {
+    expect(pauseBeforeRetry({ ...trouble, reached: false, elapsedMs: 2_900 }, 0)).toBe(100);
+    expect(pauseBeforeRetry({ ...trouble, reached: false, elapsedMs: 2_950 }, 0)).toBeUndefined();
+  });
+
+  it('reads Retry-After as seconds or as a date, and takes nothing else for one', () => {
+    const nowMs = Date.parse('2026-03-02T10:00:00Z');
+    expect(retryAfter('7', nowMs)).toBe(7000);
+    expect(retryAfter('Mon, 02 Mar 2026 10:00:05 GMT', nowMs)).toBe(5000);
+    expect(retryAfter('Mon, 02 Mar 2026 09:00:00 GMT', nowMs)).toBe(0);
+    expect(retryAfter('soon', nowMs)).toBeUndefined();
+    expect(retryAfter(null, nowMs)).toBeUndefined();
+  });
+});
+
+describe('text of others', () => {
+  it('can neither steer a terminal nor begin another field or line', () => {
+    expect(printable('a\tb\nc\rd\u001b[31me\u0007\u009bf\u2028g\u202eh')).toBe(
+      'a b c d\u{FFFD}[31me\u{FFFD}\u{FFFD}f\u{FFFD}g\u{FFFD}h',
+    );
+    expect(printable('grüße 🚀 日本')).toBe('grüße 🚀 日本');
+  });
+
+  it('is quoted as a shell would need it', () => {
+    expect(['a/b-c=1', 'two words', "it's", ''].map(quoted)).toEqual(['a/b-c=1', "'two words'", "'it'\\''s'", "''"]);
+  });
+});

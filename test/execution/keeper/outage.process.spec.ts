@@ -1,0 +1,178 @@
+/** The keeper when the database or the way to it fails: what it does in which time, and that it never gives up. */
+import type pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { KeeperClient } from '../../../src/execution/keeper/keeper.client.js';
+import { createDatabase, type TestDatabase } from '../../database.js';
+import { compiledKeeper, NORMAL, PipeReader, Recorder, type StartKeeper, until, Workers } from './keeper.fixture.js';
+import { TcpProxy } from './tcp-proxy.fixture.js';
+
+let database: TestDatabase;
+let session: pg.Client;
+let workers: Workers;
+let startKeeper: StartKeeper;
+let proxy: TcpProxy;
+let pipe: PipeReader;
+let keeper: KeeperClient;
+let seen: Recorder;
+let incarnation: string;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  session = await database.session();
+  workers = await Workers.open(session);
+  startKeeper = await compiledKeeper();
+});
+afterAll(() => database.drop());
+
+beforeEach(async () => {
+  proxy = await TcpProxy.start(database.url);
+  pipe = PipeReader.start();
+  seen = new Recorder();
+  incarnation = await workers.insert();
+});
+afterEach(async () => {
+  await keeper.close();
+  await Promise.all([pipe.kill(), proxy.close()]);
+});
+
+function begin(options: Partial<typeof NORMAL> = {}): void {
+  keeper = startKeeper({ databaseUrl: proxy.through, ...NORMAL, ...options, log: seen.log });
+  seen.watch(keeper);
+  keeper.begin({ incarnation, pipeFd: pipe.fd, supervisorPid: pipe.pid });
+}
+
+/** From the keeper's side all is well: it renews, and what it renews counts. */
+async function isRenewing(): Promise<void> {
+  const { renewals } = keeper.stats;
+  await until('two more renewals', () => keeper.stats.renewals >= renewals + 2);
+}
+
+describe('half-open TCP: nothing gets through any more, and no error says so', () => {
+  it('is found out within one statement limit; renewals go on over a new connection', async () => {
+    begin({ renewMs: 600 });
+    await isRenewing();
+    proxy.goSilent();
+    const silentAt = process.hrtime.bigint();
+    await until('the loss', () => seen.of('failing').length > 0, 5_000);
+    // Until the next renewal is due, then as long again for its answer.
+    expect(Number(process.hrtime.bigint() - silentAt) / 1e6).toBeLessThan(600 + 600 + 500);
+    expect(seen.of('failing')[0]?.error).toMatch(/no answer within/);
+    proxy.speak();
+    await until('the recovery', () => seen.of('recovered').length > 0);
+    await isRenewing();
+    expect(seen.codes).toEqual(['lease_renewal_failing', 'lease_renewal_recovered']);
+  });
+
+  it('extends nothing for a renewal whose answer was lost, although the database carried it out', async () => {
+    begin({ renewMs: 2_000 });
+    await until('a frame', () => pipe.frames.length > 0);
+    const renewed = await workers.renewalsOf(incarnation);
+    proxy.swallowAnswers();
+    await until('a renewal without answer', async () => (await workers.renewalsOf(incarnation)) > renewed);
+    const [frames, carriedOutAt] = [pipe.frames.length, process.hrtime.bigint()];
+    await until('the loss', () => seen.of('failing').length > 0);
+    expect(pipe.frames.length).toBe(frames);
+    await until('the next frame', () => pipe.frames.length > frames);
+    expect(pipe.frames.at(-1)?.sentAtNs).toBeGreaterThan(carriedOutAt);
+    // Numbers stay without a gap, for the supervisor acknowledges what it got.
+    expect(pipe.frames.map(({ seq }) => seq)).toEqual(pipe.frames.map((_, index) => index + 1));
+  });
+
+  it('a connection that is accepted and never spoken to is given up just so', async () => {
+    proxy.goSilent();
+    begin();
+    await until('a second try', () => proxy.accepted >= 2);
+    proxy.speak();
+    await isRenewing();
+  });
+});
+
+describe('the database is away', () => {
+  it('F039 nothing exits: tried again and again with growing pauses, logged once, renewed at once when it is back', async () => {
+    begin({ renewMs: 5_000 });
+    await until('a frame', () => pipe.frames.length > 0);
+    const downAt = performance.now();
+    await proxy.goDown();
+    await until('the failure is noticed', () => seen.of('failing').length > 0, 2_000);
+    // Far from due by the interval, so what renews now is the loss itself.
+    await proxy.comeUp();
+    await until('the recovery', () => seen.of('recovered').length > 0, 4_000);
+    expect(performance.now() - downAt).toBeLessThan(4_500);
+    await until('a second frame', () => pipe.frames.length === 2);
+    expect(seen.codes).toEqual(['lease_renewal_failing', 'lease_renewal_recovered']);
+    expect(seen.of('recovered')[0]?.downMs).toBeGreaterThan(0);
+  });
+
+  it('a life may begin before the database is there', async () => {
+    await proxy.goDown();
+    begin();
+    await until('the failure', () => seen.of('failing').length > 0);
+    expect(seen.of('failing')[0]?.error).toMatch(/ECONNREFUSED/);
+    await proxy.comeUp();
+    await isRenewing();
+  });
+
+  it('F039 a backend that is terminated while it idles is replaced at once', async () => {
+    begin({ renewMs: 5_000 });
+    await isConnected();
+    await session.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and application_name = 'capstan keeper'`,
+    );
+    await until('the next renewal, long before it is due', () => keeper.stats.renewals >= 2, 3_000);
+  });
+
+  it('an error of the statement is no reason to stop either', async () => {
+    begin();
+    await isRenewing();
+    await session.query('alter table workers rename to elsewhere');
+    await until('the failure', () => seen.of('failing').length > 0);
+    await session.query('alter table elsewhere rename to workers');
+    await isRenewing();
+    expect(seen.of('over')).toEqual([]);
+  });
+
+  it('close() ends the thread in bounded time all the same', async () => {
+    begin();
+    await isRenewing();
+    proxy.goSilent();
+    const closingAt = performance.now();
+    await keeper.close();
+    expect(performance.now() - closingAt).toBeLessThan(3_500);
+    expect(seen.of('failed')).toEqual([]);
+  });
+
+  async function isConnected(): Promise<void> {
+    await until('the first renewal', () => keeper.stats.renewals > 0);
+  }
+});
+
+describe("what a janitor asks of its own process's keeper", () => {
+  it('renewals count from zero after the keeper lost its session, and after others of this process were lost', async () => {
+    begin();
+    await until('two renewals', () => keeper.stats.renewalsSinceLoss >= 2);
+    proxy.goSilent();
+    await until('the loss', () => keeper.stats.renewalsSinceLoss === 0);
+    proxy.speak();
+    await until('two renewals since', () => keeper.stats.renewalsSinceLoss >= 2);
+    keeper.noteSessionsLost();
+    expect(keeper.stats.renewalsSinceLoss).toBe(0);
+    await until('two renewals since', () => keeper.stats.renewalsSinceLoss >= 2);
+    expect(keeper.stats.renewals).toBeGreaterThanOrEqual(6);
+  });
+
+  it("F009 the database's clock is seen against this thread's own, within one round trip", async () => {
+    const before = performance.now();
+    begin();
+    const clock = await until('a look at the clock', () => keeper.clock);
+    expect(clock.sentAtMs).toBeGreaterThan(before);
+    expect(clock.receivedAtMs).toBeGreaterThanOrEqual(clock.sentAtMs);
+    expect(clock.receivedAtMs).toBeLessThan(performance.now());
+    // Same machine, so the database's clock is ours.
+    const wallAtSending = Date.now() - (performance.now() - clock.sentAtMs);
+    const wallAtReceipt = Date.now() - (performance.now() - clock.receivedAtMs);
+    expect(clock.databaseAtMs).toBeGreaterThan(wallAtSending - 5);
+    expect(clock.databaseAtMs).toBeLessThan(wallAtReceipt + 5);
+    expect(keeper.stats.lastRenewalSentAtMs).toBeGreaterThanOrEqual(clock.sentAtMs - 0.001);
+  });
+});

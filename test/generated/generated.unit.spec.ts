@@ -1,0 +1,77 @@
+/**
+ * What is generated from the code and checked in: it has to be what the code makes now. `npm run generate` rewrites it
+ * all (it runs this file and lets every comparison replace the file instead).
+ */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { expect, it } from 'vitest';
+import { runCommandLine } from '../../src/cli/program.js';
+import { settingsTable } from '../../src/platform/config/settings-table.js';
+import { systemTiming } from '../../src/platform/time.js';
+import { runDiagram } from '../../src/runs/run.machine.js';
+import { openApiText } from '../openapi.js';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const STALE = 'stale: npm run generate';
+
+it('README.md shows the settings and the command line as they are declared', async () => {
+  const text = await withRegions('README.md', {
+    settings: settingsTable(),
+    commands: fenced('text', await commandHelp()),
+  });
+  await expect(text, `README.md is ${STALE}`).toMatchFileSnapshot(resolve(ROOT, 'README.md'));
+});
+
+it("src/README.md shows the run's state machine as it is declared", async () => {
+  const text = await withRegions('src/README.md', { states: fenced('mermaid', runDiagram()) });
+  await expect(text, `src/README.md is ${STALE}`).toMatchFileSnapshot(resolve(ROOT, 'src/README.md'));
+});
+
+it('src/openapi.json is the document that the controllers make', async () => {
+  await expect(await openApiText(), `src/openapi.json is ${STALE}`).toMatchFileSnapshot(
+    resolve(ROOT, 'src/openapi.json'),
+  );
+});
+
+/** The file's text with each region, between `<!-- name:begin … -->` and `<!-- name:end -->`, replaced. */
+async function withRegions(file: string, regions: Readonly<Record<string, string>>): Promise<string> {
+  let text = await readFile(resolve(ROOT, file), 'utf8');
+  for (const [name, content] of Object.entries(regions)) {
+    const region = new RegExp(`(<!-- ${name}:begin[^>]*-->\n)[^]*?(\n<!-- ${name}:end -->)`);
+    expect(text, `${file} has no region ${name}`).toMatch(region);
+    text = text.replace(region, (_all, begin: string, end: string) => `${begin}\n${content.trimEnd()}\n${end}`);
+  }
+  return text;
+}
+
+function fenced(language: string, text: string): string {
+  return `\`\`\`${language}\n${text.trimEnd()}\n\`\`\``;
+}
+
+async function commandHelp(): Promise<string> {
+  let page = '';
+  const outlet = {
+    isTerminal: false,
+    columns: undefined,
+    write: async (data: string | Uint8Array) => {
+      page += String(data);
+    },
+  };
+  await runCommandLine(['--help'], {
+    shell: {
+      env: {},
+      stdout: outlet,
+      stderr: outlet,
+      timing: systemTiming,
+      readStdin: async () => Buffer.alloc(0),
+      interrupted: async () => undefined,
+    },
+    version: '0.0.0',
+    servers: { serve: unused, worker: unused, migrate: unused },
+  });
+  return page;
+}
+
+async function unused(): Promise<void> {
+  throw new Error('help starts no server');
+}

@@ -1,0 +1,29 @@
+/** The OpenAPI document as the code has it, made without a database: no route is asked, so no connection is opened. */
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { AppModule } from '../src/app.module.js';
+import { Bell } from '../src/platform/bell.js';
+import { readConfig } from '../src/platform/config/config.js';
+import { Pool } from '../src/platform/db/db.js';
+import { createApp } from '../src/platform/http/app.js';
+import { buildOpenApi } from '../src/platform/http/openapi.js';
+import { Platform } from '../src/platform/platform.js';
+import { systemTiming } from '../src/platform/time.js';
+
+export async function openApiText(): Promise<string> {
+  const read = readConfig({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none', CAPSTAN_NAME: 'document' });
+  if (!read.ok) throw new Error(JSON.stringify(read.faults));
+  const log = pino({ level: 'silent' });
+  const url = read.config.databaseUrl ?? '';
+  const pool = new Pool({ url, direct: true, name: 'none', size: 1, statementTimeoutMs: 1_000, log });
+  const pools = { work: pool, submit: pool, output: pool, read: pool };
+  const bells = { claimable: new Bell(), canceled: new Bell() };
+  const platform = new Platform(read.config, log, new Registry(), systemTiming, pools, bells);
+  const app = await createApp(AppModule.forRoot(platform), platform);
+  try {
+    return await buildOpenApi(app);
+  } finally {
+    await app.close();
+    await pool.close();
+  }
+}

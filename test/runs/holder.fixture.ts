@@ -1,0 +1,78 @@
+/** A worker that is nothing but its row: it holds runs of one queue by the product's own statements. */
+
+import { installationChain } from '../../src/audit/audit.sql.js';
+import { encodeId, newId } from '../../src/kernel/ids.js';
+import type { JsonValue } from '../../src/kernel/json.js';
+import { claimIfLive, startIfHeld } from '../../src/runs/claim.sql.js';
+import { finishIfHeld } from '../../src/runs/finish.sql.js';
+import { appendOutputIfHeld, type OutputStream } from '../../src/runs/output.sql.js';
+import type { Hold, Outcome } from '../../src/runs/run.js';
+import { registerIfNew } from '../../src/runs/worker.sql.js';
+import type { Surface } from '../send.js';
+
+const LEASE_MS = 10 * 60_000;
+const SUCCEEDED: Outcome = {
+  state: 'succeeded',
+  code: 'ok',
+  kind: null,
+  detail: 'exit code 0',
+  exitCode: 0,
+  signal: null,
+};
+
+export class Holder {
+  readonly id = newId();
+  readonly name = 'test-holder';
+  private batch = 0;
+
+  private constructor(private readonly surface: Surface) {}
+
+  static async register(surface: Surface): Promise<Holder> {
+    const holder = new Holder(surface);
+    const chain = await installationChain(surface.pool);
+    if (!chain) throw new Error('the installation has no chain');
+    const { id, name } = holder;
+    const life = { id, name, kind: 'worker' as const, slots: 9, queues: [surface.queue], version: '0.0.0' };
+    await registerIfNew(surface.pool, life, LEASE_MS, { chain, object: encodeId('wrk', id) });
+    return holder;
+  }
+
+  /** Claims the oldest run of the surface's queue. */
+  async claim(): Promise<Hold> {
+    const [claimed] = await claimIfLive(this.surface.pool, this.id, [this.surface.queue], 1);
+    if (!claimed) throw new Error('there is nothing to claim');
+    return { runId: claimed.runId, fence: claimed.fence };
+  }
+
+  /** Claims the oldest run and moves it to running. */
+  async start(): Promise<Hold> {
+    const hold = await this.claim();
+    const started = await startIfHeld(this.surface.pool, this.id, [hold]);
+    if (started.length === 0) throw new Error('the run could not be started');
+    return hold;
+  }
+
+  async write(hold: Hold, stream: OutputStream, data: Buffer): Promise<void> {
+    this.batch += 1;
+    const chunk = { stream, at: new Date(), data };
+    const held = await appendOutputIfHeld(this.surface.pool, this.id, hold, this.batch, chunk);
+    if (!held) throw new Error('the run is not held any more');
+  }
+
+  async finish(hold: Hold, outcome: Outcome = SUCCEEDED, output: JsonValue | null = null): Promise<void> {
+    const { surface } = this;
+    const ended = await finishIfHeld(surface.pool, this.id, [
+      {
+        ...hold,
+        chain: encodeId('org', surface.organizationId),
+        object: encodeId('run', hold.runId),
+        worker: encodeId('wrk', this.id),
+        workerName: this.name,
+        outcome,
+        output,
+        outputDigest: null,
+      },
+    ]);
+    if (ended.length === 0) throw new Error('the run could not be ended');
+  }
+}
