@@ -175,7 +175,7 @@ export class Executor {
           onOutput: ({ stream, at, bytes }) => writer.push(stream, new Date(at), bytes),
           onEnded: (end) => void settle(outcomeOf(end, work.successCodes)),
           onFailed: (failure) => void settle(outcomeOfFailure(failure)),
-          onRefused: (reason) => void settle(outcomeOfRefusal(reason)),
+          onRefused: (reason) => void settle(outcomeOfRefusal(reason, this.mode === 'draining')),
         },
       );
       // A stop that came between the start and this moment found no tool; now there is one.

@@ -1,5 +1,5 @@
 /** What the end of a tool means for its run: rows 10, 11a, 12 and 15 of the transition table. Pure. */
-import type { Outcome } from '../runs/run.js';
+import type { EndCode, Outcome } from '../runs/run.js';
 import type { LaunchFailure, Refusal, ToolEnd } from './supervisor/plan.js';
 
 const NO_TOOL = { kind: null, exitCode: null, signal: null } as const;
@@ -50,11 +50,11 @@ export function outcomeOfFailure(failure: LaunchFailure): Outcome {
   return { state: 'failed', code: failure.code, ...NO_TOOL, detail: failure.detail };
 }
 
-/** The end of a run that was moved to running, and then its supervisor would not start the tool. */
-export function outcomeOfRefusal(reason: Refusal): Outcome {
-  const code = reason === 'stopping' ? 'replica_stopped' : 'worker_lost';
-  const why = reason === 'stopping' ? 'the replica was stopping' : 'the lease could not be renewed in time';
-  return { state: 'interrupted', code, ...NO_TOOL, detail: `${why}; the tool was not started` };
+/** The end of a run that was moved to running, and then its supervisor would not start the tool, or was gone. */
+export function outcomeOfRefusal(reason: Refusal, isDraining: boolean): Outcome {
+  if (reason !== 'stopping') return notStarted('worker_lost', 'the lease could not be renewed in time');
+  if (isDraining) return notStarted('replica_stopped', 'the replica was stopping');
+  return notStarted('supervisor_lost', 'the supervisor was gone');
 }
 
 /** The end of a `noop`. */
@@ -74,6 +74,10 @@ export const CANCELED_UNSTARTED: Outcome = { state: 'canceled', code: 'canceled'
 /** A refusal to start. */
 export function unfit(detail: string): Outcome {
   return { state: 'failed', code: 'invalid_input', ...NO_TOOL, detail };
+}
+
+function notStarted(code: EndCode, why: string): Outcome {
+  return { state: 'interrupted', code, ...NO_TOOL, detail: `${why}; the tool was not started` };
 }
 
 function howItEnded(end: ToolEnd): string {

@@ -27,7 +27,7 @@ export class JanitorLoop implements Loop {
   private patientUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(
-    private readonly janitor: JanitorService,
+    private readonly janitor: Pick<JanitorService, 'reap' | 'settle' | 'cancelOverdue'>,
     private readonly keeper: KeeperWitness,
     private readonly leaseTtlMs: number,
     private readonly timing: Timing,

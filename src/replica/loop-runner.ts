@@ -29,7 +29,7 @@ export class LoopMetrics {
 }
 
 export interface RunnerOptions {
-  /** Time between idle steps, asked before each wait; ±10 % of jitter is added. */
+  /** Time between idle steps, asked before each wait; up to a fifth is added, so that replicas drift apart. */
   readonly intervalMs: () => number;
   readonly timing: Timing;
   readonly log: Logger;
@@ -76,7 +76,7 @@ export class LoopRunner {
       const pause = result === 'failed' ? Math.min(100 * 2 ** this.failures, LONGEST_BACKOFF_MS) : intervalMs();
       // After a fault a wake-up doesn't cut the pause short: it would turn an outage into a storm.
       const signal = result === 'failed' ? this.stopping.signal : this.waiting.signal;
-      await timing.delay(pause * (0.9 + timing.random() * 0.2), signal);
+      await timing.delay(pause * (1 + timing.random() * 0.2), signal);
     }
   }
 

@@ -63,8 +63,7 @@ export class WorkLoop implements Loop {
     const now = timing.monotonicMs();
     if (this.inDoubt || (executor.size > 0 && now - this.reconciledAtMs >= RECONCILE_EVERY_MS)) await this.reconcile();
     if (this.wantsClaim && executor.free > 0) await this.claim();
-    // The interval is jittered: an idle step a tenth early is still the step that asks.
-    if (this.wantsPulse || now - this.pulsedAtMs >= this.intervalMs() * 0.85) await this.pulse();
+    if (this.wantsPulse || now - this.pulsedAtMs >= this.intervalMs()) await this.pulse();
     return this.wantsClaim && executor.free > 0 ? 'more' : 'idle';
   }
 

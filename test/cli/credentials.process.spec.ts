@@ -101,13 +101,14 @@ describe('the token', () => {
 
   it('that stands beside a CAPSTAN_URL is not sent to another host', async () => {
     await withFiles(async ({ variable, flag }) => {
-      for (const credential of [{ CAPSTAN_TOKEN: 'cap_from-variable' }, { CAPSTAN_TOKEN_FILE: variable }]) {
+      const credentials: Record<string, string>[] = [{ CAPSTAN_TOKEN: 'cap_x' }, { CAPSTAN_TOKEN_FILE: variable }];
+      for (const credential of credentials) {
         const asked = other.asked.length;
         const env = { CAPSTAN_URL: one.url, ...credential };
         const { code, stderr } = await capstan(['runs', '--url', other.url], { env });
         expect(code).toBe(3);
         expect(stderr).toContain(`belongs to ${one.url} (CAPSTAN_URL) and is not sent to ${other.url}`);
-        expect(stderr).not.toContain('cap_from');
+        expect(stderr).not.toMatch(/cap_/);
         expect(other.asked.length).toBe(asked);
         expect(await capstan(['runs', '--url', other.url, '--token-file', flag], { env })).toMatchObject({ code: 0 });
         expect(authorization(other)).toBe('Bearer cap_from-flag-file');

@@ -24,8 +24,13 @@ describe('ids', () => {
     expect(decodeId('run', encodeId('org', newId()))).toBeUndefined();
   });
 
-  it.each(['', 'run_', 'run', 'nonsense', 'run_01h455vb4pex5vsknk084sn02', 'run_8zzzzzzzzzzzzzzzzzzzzzzzzz', 'run_01H455VB4PEX5VSKNK084SN02Q'])(
-    'what is no id is refused: %j',
-    (text) => expect(decodeId('run', text)).toBeUndefined(),
-  );
+  it.each([
+    '',
+    'run_',
+    'run',
+    'nonsense',
+    'run_01h455vb4pex5vsknk084sn02',
+    'run_8zzzzzzzzzzzzzzzzzzzzzzzzz',
+    'run_01H455VB4PEX5VSKNK084SN02Q',
+  ])('what is no id is refused: %j', (text) => expect(decodeId('run', text)).toBeUndefined());
 });

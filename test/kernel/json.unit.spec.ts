@@ -19,7 +19,9 @@ describe('canonical JSON', () => {
   });
 
   it('escapes exactly what RFC 8785 says and leaves the rest as it is', () => {
-    expect(canonicalJson('"\\\b\f\n\r\t\u0001\u007f/é\u2028😀')).toBe('"\\"\\\\\\b\\f\\n\\r\\t\\u0001\u007f/é\u2028😀"');
+    expect(canonicalJson('"\\\b\f\n\r\t\u0001\u007f/é\u2028😀')).toBe(
+      '"\\"\\\\\\b\\f\\n\\r\\t\\u0001\u007f/é\u2028😀"',
+    );
   });
 
   it.each([Number.NaN, Number.POSITIVE_INFINITY, undefined, '\ud800'])('refuses what JSON cannot say: %j', (value) => {

@@ -14,7 +14,10 @@ describe('decideIn', () => {
   });
 
   it('refuses for the guard when one of several does not hold', () => {
-    expect(decideIn(TABLE, 'open', 'close', (guard) => guard === 'key')).toEqual({ outcome: 'refuse', because: 'guard' });
+    expect(decideIn(TABLE, 'open', 'close', (guard) => guard === 'key')).toEqual({
+      outcome: 'refuse',
+      because: 'guard',
+    });
   });
 
   it('refuses for the state when no row starts there', () => {

@@ -45,7 +45,11 @@ const WORLDS: readonly [title: string, setting: Setting, met: readonly string[]]
     { ...CALM, workers: 3, crash: 1 },
     ['a run taken back and started elsewhere', 'a run that ends interrupted'],
   ],
-  ['S4-05 two replicas and two runs', { ...CALM, runs: 2 }, ['a claim that comes too late', 'a run that ends succeeded']],
+  [
+    'S4-05 two replicas and two runs',
+    { ...CALM, runs: 2 },
+    ['a claim that comes too late', 'a run that ends succeeded'],
+  ],
 ];
 
 describe('every law holds and everything ends, whatever comes between', () => {

@@ -8,7 +8,14 @@
  * ends after the deadline of its supervisor has passed, for that was counted from when the renewal was sent.
  */
 import { type EndState, RUN_STATES } from '../../src/runs/run.js';
-import { decide, isEnded, RUN_TRANSITIONS, type RunCommand, type RunGuard, type RunStanding } from '../../src/runs/run.machine.js';
+import {
+  decide,
+  isEnded,
+  RUN_TRANSITIONS,
+  type RunCommand,
+  type RunGuard,
+  type RunStanding,
+} from '../../src/runs/run.machine.js';
 import type { Step, World } from './search.js';
 
 /** A guard taken away, to show that the search would find out. */
@@ -93,7 +100,15 @@ export interface State {
   readonly runs: Run[];
   readonly workers: Worker[];
   mail: Message[];
-  readonly left: { lost: number; twice: number; crash: number; outage: number; jump: number; cancel: number; drain: number };
+  readonly left: {
+    lost: number;
+    twice: number;
+    crash: number;
+    outage: number;
+    jump: number;
+    cancel: number;
+    drain: number;
+  };
   /** Set by a step that itself did what a law forbids. */
   wrong: string | undefined;
 }
@@ -181,7 +196,8 @@ const ANSWERS = letters(['none', 'fresh', 'stale']);
 const COMMANDS = letters([...new Set(RUN_TRANSITIONS.map((row) => row.command))]);
 
 const bits = (...values: boolean[]) => values.reduce((sum, value) => sum * 2 + (value ? 1 : 0), 0);
-const textOf = (m: Message) => `${COMMANDS.get(m.command)}${m.worker}${m.run}${m.fence}${m.saw === undefined ? '' : m.saw}`;
+const textOf = (m: Message) =>
+  `${COMMANDS.get(m.command)}${m.worker}${m.run}${m.fence}${m.saw === undefined ? '' : m.saw}`;
 
 /** What tells two states apart. Entries are left out: each of them is checked against what is in here. */
 function keyOf(state: State): string {
@@ -201,7 +217,11 @@ function keyOf(state: State): string {
 type Move = [label: string, fault: boolean, change: (next: State) => void];
 
 function stepsOf(state: State, setting: Setting): Step<State>[] {
-  const moves: Move[] = [...statementMoves(state, setting), ...cancelMoves(state, setting), ...janitorMoves(state, setting)];
+  const moves: Move[] = [
+    ...statementMoves(state, setting),
+    ...cancelMoves(state, setting),
+    ...janitorMoves(state, setting),
+  ];
   state.workers.forEach((worker, w) => {
     moves.push(...timeMoves(worker, w, state, setting));
     if (worker.up) moves.push(...processMoves(state, worker, w, setting));
@@ -223,9 +243,13 @@ function statementMoves(state: State, setting: Setting): Move[] {
     met.add(text);
     const name = `${m.command} of run ${m.run}${m.worker < 0 ? '' : ` for worker ${m.worker}`}${m.fence ? ` fence ${m.fence}` : ''}`;
     if (isUnlocked(m, setting) && m.saw === undefined) {
-      moves.push([`${name} begins`, false, (next) => {
-        next.mail[place] = { ...m, saw: isLive(next.workers[m.worker]) };
-      }]);
+      moves.push([
+        `${name} begins`,
+        false,
+        (next) => {
+          next.mail[place] = { ...m, saw: isLive(next.workers[m.worker]) };
+        },
+      ]);
       return;
     }
     const carryOut = (next: State, answered: boolean, again: boolean) => {
@@ -234,16 +258,24 @@ function statementMoves(state: State, setting: Setting): Move[] {
     };
     moves.push([`${name} is carried out`, false, (next) => carryOut(next, true, false)]);
     if (state.left.lost > 0 && m.worker >= 0 && m.command !== 'settle' && state.workers[m.worker]?.up) {
-      moves.push([`${name} is carried out, its answer lost`, true, (next) => {
-        next.left.lost -= 1;
-        carryOut(next, false, false);
-      }]);
+      moves.push([
+        `${name} is carried out, its answer lost`,
+        true,
+        (next) => {
+          next.left.lost -= 1;
+          carryOut(next, false, false);
+        },
+      ]);
     }
     if (state.left.twice > 0) {
-      moves.push([`${name} is carried out, and under way once more`, true, (next) => {
-        next.left.twice -= 1;
-        carryOut(next, true, true);
-      }]);
+      moves.push([
+        `${name} is carried out, and under way once more`,
+        true,
+        (next) => {
+          next.left.twice -= 1;
+          carryOut(next, true, true);
+        },
+      ]);
     }
   });
   return moves;
@@ -358,10 +390,16 @@ function cancelMoves(state: State, setting: Setting): Move[] {
   if (state.left.cancel === 0) return [];
   return state.runs.flatMap((run, r): Move[] => {
     if (run.at === 'absent') return [];
-    return [[`somebody cancels run ${r}`, true, (next) => {
-      next.left.cancel -= 1;
-      changeRun(next, message('cancel', -1, r, 0), setting);
-    }]];
+    return [
+      [
+        `somebody cancels run ${r}`,
+        true,
+        (next) => {
+          next.left.cancel -= 1;
+          changeRun(next, message('cancel', -1, r, 0), setting);
+        },
+      ],
+    ];
   });
 }
 
@@ -374,9 +412,13 @@ function janitorMoves(state: State, setting: Setting): Move[] {
     // After a jump of the clock the janitor waits one TTL: by then a deadline from before the jump has passed.
     const waits = worker.jumped && (worker.ahead || worker.answer === 'fresh');
     if (waits && setting.weakness !== 'reap right after a jump of the clock') return;
-    moves.push([`worker ${w} is reaped`, false, (next) => {
-      (next.workers[w] as Worker).row = 'lost';
-    }]);
+    moves.push([
+      `worker ${w} is reaped`,
+      false,
+      (next) => {
+        (next.workers[w] as Worker).row = 'lost';
+      },
+    ]);
   });
   if (setting.weakness === 'no settling') return moves;
   state.runs.forEach((run, r) => {
@@ -384,9 +426,13 @@ function janitorMoves(state: State, setting: Setting): Move[] {
     if (run.at !== 'claimed' && run.at !== 'running') return;
     if (holder?.row !== 'lost' && holder?.row !== 'stopped') return;
     if (state.mail.some((m) => m.command === 'settle' && m.run === r)) return;
-    moves.push([`run ${r} is found orphaned`, false, (next) => {
-      next.mail.push(message('settle', run.holder, r, 0));
-    }]);
+    moves.push([
+      `run ${r} is found orphaned`,
+      false,
+      (next) => {
+        next.mail.push(message('settle', run.holder, r, 0));
+      },
+    ]);
   });
   return moves;
 }
@@ -396,35 +442,51 @@ function timeMoves(worker: Worker, w: number, state: State, setting: Setting): M
   const moves: Move[] = [];
   const at = (next: State) => next.workers[w] as Worker;
   if (worker.ahead) {
-    moves.push([`the deadline of worker ${w} passes: its tools are stopped`, worker.up, (next) => {
-      at(next).ahead = false;
-      at(next).tools.fill(false);
-    }]);
+    moves.push([
+      `the deadline of worker ${w} passes: its tools are stopped`,
+      worker.up,
+      (next) => {
+        at(next).ahead = false;
+        at(next).tools.fill(false);
+      },
+    ]);
   }
   const mayEnd = !worker.up || state.left.outage > 0;
   if (worker.lease && mayEnd && (!worker.ahead || setting.weakness === 'deadline after the lease')) {
-    moves.push([`the lease of worker ${w} ends`, worker.up, (next) => {
-      if (worker.up) next.left.outage -= 1;
-      at(next).lease = false;
-      if (worker.answer !== 'none') {
-        at(next).answer = setting.weakness === 'deadline counted from the arrival' ? 'stale' : 'none';
-      }
-    }]);
+    moves.push([
+      `the lease of worker ${w} ends`,
+      worker.up,
+      (next) => {
+        if (worker.up) next.left.outage -= 1;
+        at(next).lease = false;
+        if (worker.answer !== 'none') {
+          at(next).answer = setting.weakness === 'deadline counted from the arrival' ? 'stale' : 'none';
+        }
+      },
+    ]);
   }
   if (w === 0 && state.left.jump > 0) {
-    moves.push(['the database clock jumps: every lease is over', true, (next) => {
-      next.left.jump -= 1;
-      for (const other of next.workers) {
-        other.lease = false;
-        other.jumped = other.ahead || other.answer === 'fresh';
-      }
-    }]);
+    moves.push([
+      'the database clock jumps: every lease is over',
+      true,
+      (next) => {
+        next.left.jump -= 1;
+        for (const other of next.workers) {
+          other.lease = false;
+          other.jumped = other.ahead || other.answer === 'fresh';
+        }
+      },
+    ]);
   }
   if (worker.up && state.left.crash > 0) {
-    moves.push([`worker ${w} crashes`, true, (next) => {
-      next.left.crash -= 1;
-      die(at(next));
-    }]);
+    moves.push([
+      `worker ${w} crashes`,
+      true,
+      (next) => {
+        next.left.crash -= 1;
+        die(at(next));
+      },
+    ]);
   }
   return moves;
 }
@@ -445,44 +507,70 @@ function processMoves(state: State, worker: Worker, w: number, setting: Setting)
   const at = (next: State) => next.workers[w] as Worker;
   const alive = worker.row === 'live' || worker.row === 'draining';
   if (!alive) {
-    return [[`worker ${w} learns that its life is over`, false, (next) => {
-      at(next).tools.fill(false);
-      die(at(next));
-    }]];
+    return [
+      [
+        `worker ${w} learns that its life is over`,
+        false,
+        (next) => {
+          at(next).tools.fill(false);
+          die(at(next));
+        },
+      ],
+    ];
   }
   if (!worker.lease || !worker.ahead) {
     if (worker.answer !== 'fresh' || !worker.lease) {
-      moves.push([`worker ${w} renews`, false, (next) => {
-        at(next).lease = true;
-        at(next).jumped = false;
-        at(next).answer = 'fresh';
-      }]);
+      moves.push([
+        `worker ${w} renews`,
+        false,
+        (next) => {
+          at(next).lease = true;
+          at(next).jumped = false;
+          at(next).answer = 'fresh';
+        },
+      ]);
     }
   }
   if (worker.answer !== 'none') {
-    moves.push([`the renewal of worker ${w} moves its deadline`, false, (next) => {
-      at(next).answer = 'none';
-      at(next).ahead = true;
-    }]);
+    moves.push([
+      `the renewal of worker ${w} moves its deadline`,
+      false,
+      (next) => {
+        at(next).answer = 'none';
+        at(next).ahead = true;
+      },
+    ]);
   }
   if (worker.row === 'live') {
     if (state.left.drain > 0) {
-      moves.push([`worker ${w} drains`, true, (next) => {
-        next.left.drain -= 1;
-        at(next).row = 'draining';
-      }]);
+      moves.push([
+        `worker ${w} drains`,
+        true,
+        (next) => {
+          next.left.drain -= 1;
+          at(next).row = 'draining';
+        },
+      ]);
     }
     if (!worker.claiming && state.runs.some((run) => run.at === 'pending')) {
-      moves.push([`worker ${w} sends a claim`, false, (next) => {
-        at(next).claiming = true;
-        next.mail.push(message('claim', w, 0, 0));
-      }]);
+      moves.push([
+        `worker ${w} sends a claim`,
+        false,
+        (next) => {
+          at(next).claiming = true;
+          next.mail.push(message('claim', w, 0, 0));
+        },
+      ]);
     }
   } else if (isIdle(state, worker, w)) {
-    moves.push([`worker ${w} stops`, false, (next) => {
-      at(next).row = 'stopped';
-      die(at(next));
-    }]);
+    moves.push([
+      `worker ${w} stops`,
+      false,
+      (next) => {
+        at(next).row = 'stopped';
+        die(at(next));
+      },
+    ]);
   }
   worker.memory.forEach((known, r) => {
     moves.push(...memoryMoves(state, w, r, known, setting));
@@ -499,7 +587,13 @@ function isIdle(state: State, worker: Worker, w: number): boolean {
 }
 
 /** What a process does about one run, from what it remembers. */
-function memoryMoves(state: State, w: number, r: number, known: { phase: Phase; fence: number }, setting: Setting): Move[] {
+function memoryMoves(
+  state: State,
+  w: number,
+  r: number,
+  known: { phase: Phase; fence: number },
+  setting: Setting,
+): Move[] {
   const worker = state.workers[w] as Worker;
   const run = state.runs[r] as Run;
   const moves: Move[] = [];
@@ -532,11 +626,15 @@ function memoryMoves(state: State, w: number, r: number, known: { phase: Phase; 
       break;
     case 'go':
       if (worker.ahead || setting.weakness === 'spawn after the deadline') {
-        moves.push([`${name} the tool starts`, false, (next) => {
-          become('tool')(next);
-          (next.workers[w] as Worker).tools[r] = true;
-          (next.runs[r] as Run).spawns += 1;
-        }]);
+        moves.push([
+          `${name} the tool starts`,
+          false,
+          (next) => {
+            become('tool')(next);
+            (next.workers[w] as Worker).tools[r] = true;
+            (next.runs[r] as Run).spawns += 1;
+          },
+        ]);
       } else moves.push([`${name} the supervisor refuses the start`, false, become('tool_stopped')]);
       break;
     case 'tool':
@@ -568,17 +666,32 @@ function compareMoves(state: State, w: number, r: number, known: { phase: Phase;
   const isKnown = known.phase !== 'none' && (known.phase !== 'inbox' || unread) && known.fence === run.fence;
   const command = run.at === 'claimed' ? 'release' : 'unknown_to_holder';
   if (isMine && !isKnown && !state.mail.some((m) => m.command === command && m.worker === w && m.run === r)) {
-    return [[`worker ${w} doesn't know run ${r} that it holds ${run.at}`, known.phase === 'inbox', (next) => {
-      if (known.phase === 'inbox') next.left.lost -= 1;
-      next.mail.push(message(command, w, r, run.fence));
-    }]];
+    return [
+      [
+        `worker ${w} doesn't know run ${r} that it holds ${run.at}`,
+        known.phase === 'inbox',
+        (next) => {
+          if (known.phase === 'inbox') next.left.lost -= 1;
+          next.mail.push(message(command, w, r, run.fence));
+        },
+      ],
+    ];
   }
-  if (!(isMine && known.fence === run.fence) && (known.phase === 'go' || known.phase === 'tool' || known.phase === 'claimed')) {
-    return [[`worker ${w} no longer holds run ${r}: its tool is stopped`, false, (next) => {
-      const there = next.workers[w] as Worker;
-      there.tools[r] = false;
-      there.memory[r] = { phase: 'none', fence: 0 };
-    }]];
+  if (
+    !(isMine && known.fence === run.fence) &&
+    (known.phase === 'go' || known.phase === 'tool' || known.phase === 'claimed')
+  ) {
+    return [
+      [
+        `worker ${w} no longer holds run ${r}: its tool is stopped`,
+        false,
+        (next) => {
+          const there = next.workers[w] as Worker;
+          there.tools[r] = false;
+          there.memory[r] = { phase: 'none', fence: 0 };
+        },
+      ],
+    ];
   }
   return [];
 }
@@ -587,7 +700,10 @@ function brokenLaw(before: State, after: State): string | undefined {
   if (after.wrong) return after.wrong;
   for (let r = 0; r < after.runs.length; r += 1) {
     const [was, is] = [before.runs[r] as Run, after.runs[r] as Run];
-    if (isEnded(was.at) && (was.at !== is.at || was.fence !== is.fence || was.holder !== is.holder || was.flagged !== is.flagged)) {
+    if (
+      isEnded(was.at) &&
+      (was.at !== is.at || was.fence !== is.fence || was.holder !== is.holder || was.flagged !== is.flagged)
+    ) {
       return LAWS.end;
     }
     if (is.spawns > 1 || is.starts > 1) return LAWS.once;
@@ -612,7 +728,9 @@ const ENDS: readonly EndState[] = ['succeeded', 'failed', 'canceled', 'interrupt
 function* sightsOf(before: State, step: Step<State>): Iterable<string> {
   const { next, label } = step;
   const unchanged = before.runs.every((run, r) => run.at === next.runs[r]?.at && run.flagged === next.runs[r]?.flagged);
-  if (next.workers.every((worker) => !worker.lease) && next.mail.length > 0) yield 'an outage longer than the lease';
+  if (next.mail.some((m) => next.workers[m.worker]?.up && !next.workers[m.worker]?.lease)) {
+    yield 'an outage longer than the lease';
+  }
   for (const [r, run] of next.runs.entries()) {
     if (run.fence > 1 && run.at === 'running') yield 'a run taken back and started elsewhere';
     const end = ENDS.find((state) => state === run.at);

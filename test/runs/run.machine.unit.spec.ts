@@ -59,7 +59,9 @@ describe('the transition table', () => {
       return states.length === END_STATES.length ? 'ended' : states.join(' ');
     };
     const written = RUN_TRANSITIONS.map(({ row, from, command, to, audited }) =>
-      [row, named(from), '→', command, '→', to === 'unchanged' ? to : to.join(' '), audited ? '◆' : ''].join(' ').trim(),
+      [row, named(from), '→', command, '→', to === 'unchanged' ? to : to.join(' '), audited ? '◆' : '']
+        .join(' ')
+        .trim(),
     );
     expect(written).toEqual(
       PRODUCT_TABLE.trim()

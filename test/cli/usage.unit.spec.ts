@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import { runCommandLine } from '../../src/cli/program.js';
+import { systemTiming } from '../../src/platform/time.js';
+
+/** One command line in this process; nobody listens on port 1 of this machine. */
+async function capstan(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const [out, err]: [string[], string[]] = [[], []];
+  const outlet = (to: string[]) => ({
+    isTerminal: false,
+    columns: undefined,
+    write: async (data: string | Uint8Array) => void to.push(String(data)),
+  });
+  const shell = {
+    env: { CAPSTAN_URL: 'http://127.0.0.1:1', ...env },
+    stdout: outlet(out),
+    stderr: outlet(err),
+    timing: systemTiming,
+    readStdin: async () => Buffer.from(''),
+    interrupted: () => new Promise<void>(() => undefined),
+  };
+  const never = () => Promise.reject(new Error('no server command was given'));
+  const servers = { serve: never, worker: never, migrate: never };
+  const code = await runCommandLine(args, { shell, version: '1.2.3', servers });
+  return { code, stdout: out.join(''), stderr: err.join('') };
+}
+
+describe('wrong usage', () => {
+  const cases: [title: string, args: string[], says: RegExp][] = [
+    ['an unknown command', ['rnus'], /unknown command 'rnus'.*Did you mean runs\?/],
+    ['an unknown option', ['runs', '--sate', 'failed'], /unknown option '--sate'.*--state/],
+    ['an unknown option before the command', ['run', '-x', 'ls'], /unknown option '-x'/],
+    ['no command to run', ['run', '--name', 'x'], /missing required argument 'argv'/],
+    ['no id', ['show'], /missing required argument 'id'/],
+    ['two ids', ['show', 'run_1', 'run_2'], /too many arguments/],
+    ['an id that would be another path', ['show', '../workers'], /expected the id of a run/],
+    ['a label without =', ['run', '--label', 'prod', '--', 'ls'], /--label: expected KEY=VALUE/],
+    ['the same label twice', ['runs', '--label', 'a=1', '--label', 'a=2'], /--label: a is given twice/],
+    ['a timeout that is none', ['run', '--timeout', '15', '--', 'ls'], /--timeout.*Expected an integer and ms, s/],
+    ['a priority out of range', ['run', '--priority', '101', '--', 'ls'], /Expected an integer from -100 to 100/],
+    ['an exit code out of range', ['run', '--success-code', '256', '--', 'ls'], /from 0 to 255/],
+    ['a key with blanks at its end', ['run', '--idempotency-key', 'a ', '--', 'ls'], /1 to 255 bytes/],
+    ['a key that is too long', ['run', '--idempotency-key', 'é'.repeat(128), '--', 'ls'], /1 to 255 bytes/],
+    ['an unknown interpreter', ['script', '-', '--interpreter', 'perl'], /Allowed choices are bash, sh, python3, node/],
+    ['a script’s options without --', ['script', 'a.sh', '-v'], /arguments of the script stand behind --/],
+    ['a script that isn’t there', ['script', 'no-such-file.sh'], /no-such-file\.sh does not exist/],
+    ['a script that is a folder', ['script', '/tmp'], /\/tmp cannot be read: EISDIR/],
+    ['a limit with --all', ['runs', '--all', '--limit', '3'], /cannot be used with option/],
+    ['a URL that is none', ['runs', '--url', 'localhost:8080'], /--url: expected http:\/\/HOST:PORT/],
+  ];
+  it.each(cases)('%s is told in one line with exit code 2', async (_, args, says) => {
+    const { code, stdout, stderr } = await capstan(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(/^capstan: usage: /);
+    expect(stderr).toMatch(says);
+  });
+
+  it('takes no value from the caller’s environment for --env, and never shows one', async () => {
+    const bare = await capstan(['run', '--env', 'DB_PASSWORD', '--', 'ls'], { DB_PASSWORD: 'hunter2' });
+    expect(bare).toMatchObject({ code: 2, stderr: expect.stringContaining('--env: expected KEY=VALUE') });
+    const slip = await capstan(['run', '--evn=DB_PASSWORD=hunter2', '--', 'ls']);
+    expect(slip).toMatchObject({ code: 2, stderr: expect.stringContaining("unknown option '--evn'") });
+    expect(bare.stderr + slip.stderr).not.toContain('hunter2');
+  });
+
+  it('is a JSON problem with --json, wherever that stands before a --', async () => {
+    for (const args of [
+      ['--json', 'rnus'],
+      ['runs', '--sate', 'x', '--json'],
+    ]) {
+      const { code, stdout, stderr } = await capstan(args);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(JSON.parse(stderr)).toMatchObject({ title: 'usage', code: 'usage', detail: expect.any(String) });
+    }
+    expect((await capstan(['rnus', '--', '--json'])).stderr).toMatch(/^capstan: usage: /);
+  });
+});
+
+describe('a token on the command line', () => {
+  it.each([
+    ['before the command', ['--token', 'cap_secret', 'runs']],
+    ['behind it', ['runs', '--token', 'cap_secret']],
+    ['with =', ['show', '--token=cap_secret', 'run_1']],
+    ['of a command in a group', ['audit', 'verify', '--token=cap_secret']],
+    ['of a submit', ['run', '--token', 'cap_secret', '--', 'ls']],
+    ['without a value', ['runs', '--token']],
+  ])('%s is refused with a hint and not repeated', async (_, args) => {
+    const { code, stdout, stderr } = await capstan(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('use --token-file FILE, CAPSTAN_TOKEN_FILE or CAPSTAN_TOKEN');
+    expect(stderr).not.toContain('cap_secret');
+  });
+});

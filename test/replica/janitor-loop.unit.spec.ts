@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import type { ClockSample } from '../../src/execution/keeper/keeper.js';
+import { JanitorLoop } from '../../src/replica/janitor.loop.js';
+import type { Pulse } from '../../src/runs/claim.sql.js';
+
+const QUIET: Pulse = { claimable: false, due: false, canceled: [], leaseOver: false, orphaned: false, overdue: false };
+const TTL_MS = 30_000;
+
+/** The loop with a janitor that only writes down what it was asked for. */
+function rig(settles: number[] = []) {
+  const asked: string[] = [];
+  const keeper = { clock: undefined as ClockSample | undefined, stats: { renewalsSinceLoss: 2 } };
+  let now = 0;
+  const janitor = {
+    reap: async () => {
+      asked.push('reap');
+      return ['w'];
+    },
+    settle: async () => {
+      asked.push('settle');
+      return Array.from({ length: settles.shift() ?? 0 }, () => ({ runId: 'r', result: 'requeued' as const }));
+    },
+    cancelOverdue: async () => {
+      asked.push('cancelOverdue');
+      return 1;
+    },
+  };
+  const timing = { monotonicMs: () => now, delay: async () => undefined, random: () => 0 };
+  const loop = new JanitorLoop(janitor, keeper, TTL_MS, timing);
+  return { loop, asked, keeper, pass: (ms: number) => (now += ms) };
+}
+
+/** The database's clock, `aheadMs` before this machine's, looked at in no time. */
+const clockAt = (monotonicMs: number, aheadMs: number): ClockSample => ({
+  sentAtMs: monotonicMs,
+  receivedAtMs: monotonicMs,
+  databaseAtMs: monotonicMs + aheadMs,
+});
+
+describe('the janitor', () => {
+  it('asks the database nothing while the pulse saw nothing', async () => {
+    const { loop, asked } = rig();
+    loop.notePulse(QUIET);
+    expect(await loop.step()).toBe('idle');
+    expect(asked).toEqual([]);
+  });
+
+  it('reaps, and settles batch after batch until nothing is left', async () => {
+    const { loop, asked } = rig([200, 3, 0]);
+    loop.notePulse({ ...QUIET, leaseOver: true });
+    expect(await loop.step()).toBe('more');
+    expect(await loop.step()).toBe('more');
+    expect(await loop.step()).toBe('idle');
+    expect(asked).toEqual(['reap', 'settle', 'settle', 'settle']);
+  });
+
+  it('settles what an earlier janitor left behind, without reaping', async () => {
+    const { loop, asked } = rig([1, 0]);
+    loop.notePulse({ ...QUIET, orphaned: true });
+    await loop.step();
+    expect(asked).toEqual(['settle']);
+  });
+
+  it('does not reap before its own keeper has renewed twice since sessions were lost', async () => {
+    const { loop, asked, keeper } = rig([0]);
+    keeper.stats.renewalsSinceLoss = 1;
+    loop.notePulse({ ...QUIET, leaseOver: true });
+    await loop.step();
+    expect(asked).toEqual([]);
+    keeper.stats.renewalsSinceLoss = 2;
+    loop.notePulse({ ...QUIET, leaseOver: true });
+    await loop.step();
+    expect(asked).toEqual(['reap', 'settle']);
+  });
+
+  it("does not reap for one lease time after the database's clock jumped", async () => {
+    const { loop, asked, keeper, pass } = rig([0]);
+    keeper.clock = clockAt(0, 0);
+    await loop.step();
+    pass(5_000);
+    keeper.clock = clockAt(5_000, 1_500);
+    loop.notePulse({ ...QUIET, leaseOver: true });
+    await loop.step();
+    pass(TTL_MS - 1);
+    loop.notePulse({ ...QUIET, leaseOver: true });
+    await loop.step();
+    expect(asked).toEqual([]);
+    pass(1);
+    loop.notePulse({ ...QUIET, leaseOver: true });
+    await loop.step();
+    expect(asked).toEqual(['reap', 'settle']);
+  });
+
+  it('asks for the end of runs that take too long', async () => {
+    const { loop, asked } = rig();
+    loop.notePulse({ ...QUIET, overdue: true });
+    await loop.step();
+    expect(asked).toEqual(['cancelOverdue']);
+  });
+});
