@@ -218,7 +218,8 @@ function overHttp(base: string, request: Ready): Promise<Answer> {
     if (Array.isArray(payload)) {
       for (const part of payload) sent.write(part);
       sent.end();
-    } else sent.end(payload);
+      // Text would be written together with the headers, and make UTF-8 of their bytes.
+    } else sent.end(typeof payload === 'string' ? Buffer.from(payload) : payload);
   });
 }
 

@@ -1,5 +1,6 @@
 /** A real server process on an embedded database of its own, and the real command line against it. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -114,11 +115,11 @@ export async function until<T>(what: string, ask: () => T | Promise<T>, withinMs
   }
 }
 
-/** Whether a process of this id exists. */
+/** Whether a process of this id exists and is no zombie (in a container nobody may reap what lost its parent). */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
+    return !existsSync('/proc/self/stat') || !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
     return false;
   }

@@ -20,6 +20,8 @@ import { WorkLoop } from './work.loop.js';
 
 const HOUSEKEEPING_EVERY_MS = 600_000;
 const LAST_WRITES_MS = 3_000;
+/** From a claim to the spawn of its tool, with room. */
+const STARTING_TAKES_MS = 1_000;
 
 export type LifeEnd = 'lease_over' | 'supervisor_gone' | 'keeper_gone';
 
@@ -98,6 +100,7 @@ export class Life {
       janitor,
       timing,
       pollIntervalMs: config.pollIntervalMs,
+      mayClaim: () => this.isExtended(),
       onPulse: (pulse) => janitorLoop.notePulse(pulse),
     });
     const runner = { timing, log: platform.log, metrics: parts.loopMetrics };
@@ -111,6 +114,10 @@ export class Life {
       }),
     ];
     this.watch();
+    supervisor.onAck((seq) => {
+      keeper.acknowledge(worker.id, seq);
+      if (work.isHeldBack) working.wake();
+    });
     this.unsubscribe.push(
       platform.bells.claimable.onRing(() => {
         work.noteClaimable();
@@ -180,9 +187,17 @@ export class Life {
     this.release();
   }
 
+  /** The supervisor has read an extension of its deadline that leaves a tool time to run. */
+  private isExtended(): boolean {
+    const { platform, keeper } = this.parts;
+    const { acknowledgedSeq, lastRenewalSentAtMs } = keeper.stats;
+    if (acknowledgedSeq === 0 || lastRenewalSentAtMs === undefined) return false;
+    const leftMs = lastRenewalSentAtMs + platform.config.toolDeadlineMs - platform.timing.monotonicMs();
+    return leftMs > STARTING_TAKES_MS;
+  }
+
   private watch(): void {
     const { keeper } = this.parts;
-    this.supervisor.onAck((seq) => keeper.acknowledge(this.worker.id, seq));
     this.supervisor.onExit(() => this.declareOver('supervisor_gone'));
     this.unsubscribe.push(
       keeper.subscribe((event) => {

@@ -21,6 +21,8 @@ export interface WorkLoopParts {
   readonly janitor: JanitorService;
   readonly timing: Timing;
   readonly pollIntervalMs: number;
+  /** Whether a tool that is started now would be let live: what is claimed before that could only be interrupted. */
+  readonly mayClaim: () => boolean;
   /** What the pulse saw that others must act on. */
   readonly onPulse: (pulse: Pulse) => void;
 }
@@ -58,13 +60,22 @@ export class WorkLoop implements Loop {
     return executor.size > 0 ? Math.min(pollIntervalMs, PULSE_WHILE_HOLDING_MS) : pollIntervalMs;
   }
 
+  /** There may be work that was left alone because it could not have been started. */
+  get isHeldBack(): boolean {
+    return this.wantsClaim && this.parts.executor.free > 0;
+  }
+
   async step(): Promise<'idle' | 'more'> {
     const { executor, timing } = this.parts;
     const now = timing.monotonicMs();
     if (this.inDoubt || (executor.size > 0 && now - this.reconciledAtMs >= RECONCILE_EVERY_MS)) await this.reconcile();
-    if (this.wantsClaim && executor.free > 0) await this.claim();
+    if (this.canClaim()) await this.claim();
     if (this.wantsPulse || now - this.pulsedAtMs >= this.intervalMs()) await this.pulse();
-    return this.wantsClaim && executor.free > 0 ? 'more' : 'idle';
+    return this.canClaim() ? 'more' : 'idle';
+  }
+
+  private canClaim(): boolean {
+    return this.wantsClaim && this.parts.executor.free > 0 && this.parts.mayClaim();
   }
 
   private async reconcile(): Promise<void> {

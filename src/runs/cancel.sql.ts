@@ -33,10 +33,14 @@ export interface Canceled {
 export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Canceled[]> {
   return pool.run<Canceled[]>(
     (sql) => sql`
-    with locked as materialized (
-      select l.run_id, l.state, l.cancel_requested_at, i.chain, i.object, i.kind, i.detail, i.by, i."byName" as by_name
+    with input as (
+      select distinct on (i."runId", i."organizationId") i.* -- a set names each run once
       from jsonb_to_recordset(${sql.json(cancels as unknown as JsonValue)}::jsonb) as i (
         "runId" uuid, "organizationId" uuid, chain text, object text, kind text, detail text, by text, "byName" text)
+    ),
+    locked as materialized (
+      select l.run_id, l.state, l.cancel_requested_at, i.chain, i.object, i.kind, i.detail, i.by, i."byName" as by_name
+      from input i
       join live_runs l on l.run_id = i."runId" and l.organization_id = i."organizationId"
       order by l.run_id
       for update of l

@@ -49,11 +49,15 @@ export interface Settled {
 export function settleIfOrphaned(pool: Pool, settles: readonly Settle[]): Promise<Settled[]> {
   return pool.run<Settled[]>(
     (sql) => sql`
-    with locked as materialized (
-      select l.run_id, l.state, l.fence, l.cancel_requested_at, l.cancel_kind, l.cancel_detail, i.chain, i.object,
-             i.worker, i.by, i."byName" as by_name
+    with input as (
+      select distinct on (i."runId", i.holder) i.*           -- a set names each run once
       from jsonb_to_recordset(${sql.json(settles as unknown as JsonValue)}::jsonb) as i (
         "runId" uuid, holder uuid, chain text, object text, worker text, by text, "byName" text)
+    ),
+    locked as materialized (
+      select l.run_id, l.state, l.fence, l.cancel_requested_at, l.cancel_kind, l.cancel_detail, i.chain, i.object,
+             i.worker, i.by, i."byName" as by_name
+      from input i
       join live_runs l on l.run_id = i."runId"
       join workers w on w.id = l.holder
       where l.holder = i.holder                              -- not claimed again meanwhile

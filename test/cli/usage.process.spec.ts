@@ -103,7 +103,9 @@ async function loadedWith(file: string, seen = new Set<string>()): Promise<Set<s
   if (seen.has(file)) return seen;
   seen.add(file);
   const code = await readFile(file, 'utf8');
-  for (const [, from = ''] of code.matchAll(/^(?:import|export) (?:[\w\s{},*$]+ from )?['"]([^'"]+)['"];/gm)) {
+  for (const [, from = ''] of code.matchAll(
+    /(?:^|\*\/ )(?:import|export) (?:[\w\s{},*$]+ from )?['"]([^'"]+)['"];/gm,
+  )) {
     if (from.startsWith('.')) await loadedWith(join(dirname(file), from), seen);
     else seen.add(from);
   }

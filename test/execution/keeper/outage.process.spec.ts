@@ -35,8 +35,8 @@ afterEach(async () => {
   await Promise.all([pipe.kill(), proxy.close()]);
 });
 
-function begin(options: Partial<typeof NORMAL> = {}): void {
-  keeper = startKeeper({ databaseUrl: proxy.through, ...NORMAL, ...options, log: seen.log });
+function begin(options: Partial<typeof NORMAL> = {}, query = ''): void {
+  keeper = startKeeper({ databaseUrl: proxy.through + query, ...NORMAL, ...options, log: seen.log });
   seen.watch(keeper);
   keeper.begin({ incarnation, pipeFd: pipe.fd, supervisorPid: pipe.pid });
 }
@@ -145,6 +145,21 @@ describe('the database is away', () => {
   async function isConnected(): Promise<void> {
     await until('the first renewal', () => keeper.stats.renewals > 0);
   }
+});
+
+describe('a server without TLS', () => {
+  it('is talked to in plain when the URL only prefers TLS', async () => {
+    begin({}, '?sslmode=prefer');
+    await isRenewing();
+    expect(seen.codes).toEqual([]);
+  });
+
+  it('is not talked to when the URL requires TLS', async () => {
+    begin({}, '?sslmode=require');
+    await until('two tries', () => proxy.accepted >= 2);
+    expect(seen.of('failing')[0]?.error).toBe('The server does not support SSL connections');
+    expect(keeper.stats.renewals).toBe(0);
+  });
 });
 
 describe("what a janitor asks of its own process's keeper", () => {

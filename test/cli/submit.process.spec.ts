@@ -1,0 +1,178 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { at, capstan, inFolder, start, until } from './cli.fixture.js';
+import { type Answer, type Asked, problem, RUN_ID, runJson, standIn } from './stand-in.fixture.js';
+
+/** Runs one command line against a server that answers so, and hands out what it was asked. */
+async function against(answer: Answer, args: string[], stdin?: string | Buffer) {
+  const server = await standIn(answer);
+  const finished = await capstan(args, { ...at(server.url), ...(stdin === undefined ? {} : { stdin }) });
+  await server.close();
+  return { ...finished, asked: server.asked, body: server.asked[0]?.body, url: server.url };
+}
+
+const TAKEN: Answer = () => ({ status: 201, body: runJson() });
+
+function keys(asked: readonly Asked[]): (string | undefined)[] {
+  return asked.map(({ headers }) => headers['idempotency-key']?.toString());
+}
+
+describe('run', () => {
+  it('submits the command as it stands behind --, and prints the id of the run alone', async () => {
+    const { code, stdout, stderr, asked, body } = await against(TAKEN, ['run', '--', 'sh', '-c', 'a "b"', '--', '-x']);
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: `${RUN_ID}\n`, stderr: '' });
+    expect(asked).toHaveLength(1);
+    expect(asked[0]).toMatchObject({ method: 'POST', path: '/v1/runs' });
+    expect(asked[0]?.headers).toMatchObject({
+      authorization: 'Bearer cap_token-of-the-test',
+      'content-type': 'application/json',
+    });
+    expect(body).toEqual({ kind: 'command', spec: { argv: ['sh', '-c', 'a "b"', '--', '-x'] } });
+  });
+
+  it('sends all that was said, and nothing that wasn’t', async () => {
+    const said = ['--name', 'nightly backup', '--queue', 'gpu', '--priority', '-5', '--timeout', '15m'];
+    const more = ['--label', 'env=prod', '--label', 'note=a=b', '--env', 'TZ=UTC', '--env', 'EMPTY=', '--cwd', '/srv'];
+    const codes = ['--success-code', '0', '--success-code', '3'];
+    const { body } = await against(TAKEN, ['run', ...said, ...more, ...codes, 'pg_dump', '-Fc']);
+    expect(body).toEqual({
+      kind: 'command',
+      name: 'nightly backup',
+      queue: 'gpu',
+      priority: -5,
+      timeout: '15m',
+      labels: { env: 'prod', note: 'a=b' },
+      spec: { argv: ['pg_dump', '-Fc'], env: { TZ: 'UTC', EMPTY: '' }, cwd: '/srv', successCodes: [0, 3] },
+    });
+  });
+
+  it('prints the run as it came with --json', async () => {
+    const { code, stdout, stderr } = await against(TAKEN, ['run', '--json', '--', 'ls']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(JSON.parse(stdout)).toEqual(runJson());
+  });
+});
+
+describe('script', () => {
+  it('sends a file with its arguments and options, its interpreter guessed', async () => {
+    await inFolder(async (folder) => {
+      const file = join(folder, 'train.py');
+      await writeFile(file, 'print("grüße")\n');
+      const args = ['script', file, '--queue', 'gpu', '--env', 'A=1', '--', '--epochs', '3'];
+      const { body } = await against(TAKEN, args);
+      expect(body).toEqual({
+        kind: 'script',
+        queue: 'gpu',
+        spec: { interpreter: 'python3', content: 'print("grüße")\n', args: ['--epochs', '3'], env: { A: '1' } },
+      });
+    });
+  });
+
+  it('- is read from standard input, unchanged, for the interpreter of its first line', async () => {
+    const content = '\u{FEFF}#!/bin/sh\r\necho 1\r\n';
+    const { code, body } = await against(TAKEN, ['script', '-'], content);
+    expect(code).toBe(0);
+    expect(body).toEqual({ kind: 'script', spec: { interpreter: 'bash', content, args: [] } });
+    const named = await against(TAKEN, ['script', '-', '--interpreter', 'node'], '#!/bin/sh\n');
+    expect(named.body).toMatchObject({ spec: { interpreter: 'node' } });
+  });
+
+  it('that isn’t text, or is larger than any request may be, is refused before anybody is asked', async () => {
+    const binary = await against(TAKEN, ['script', '-'], Buffer.from([0x23, 0xff, 0xfe]));
+    expect(binary).toMatchObject({ code: 2, stderr: 'capstan: usage: standard input is not UTF-8 text\n', asked: [] });
+    const large = await against(TAKEN, ['script', '-'], Buffer.alloc(1024 * 1024 + 1, 'a'));
+    expect(large).toMatchObject({ code: 2, stderr: expect.stringContaining('more than 1048576 bytes'), asked: [] });
+  });
+});
+
+describe('a submit', () => {
+  it('carries a new Idempotency-Key each time, or the one that was given, as the bytes it was typed in', async () => {
+    const server = await standIn(TAKEN);
+    for (const own of [[], [], ['--idempotency-key', 'nächtlich 2026']]) {
+      await capstan(['run', ...own, '--', 'ls'], at(server.url));
+    }
+    await server.close();
+    const [first, second, third] = keys(server.asked);
+    expect(first).toMatch(/^cli-[0-9a-f-]{36}$/);
+    expect(second).toMatch(/^cli-[0-9a-f-]{36}$/);
+    expect(second).not.toBe(first);
+    expect(Buffer.from(third ?? '', 'latin1').toString('utf8')).toBe('nächtlich 2026');
+  });
+
+  it('is sent again under the same key after a lost connection and a 503, and makes one run', async () => {
+    const replies = [{ hangUp: true }, problem(503, 'unavailable'), { status: 201, body: runJson() }] as const;
+    let sent = 0;
+    const { code, stdout, asked } = await against(() => replies[sent++] ?? {}, ['run', '--', 'ls']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `${RUN_ID}\n` });
+    expect(asked).toHaveLength(3);
+    expect(new Set(keys(asked)).size).toBe(1);
+    expect(asked[1]?.body).toEqual(asked[0]?.body);
+  });
+
+  it('whose answer broke off half-way is sent again', async () => {
+    let sent = 0;
+    const answer: Answer = () => ({
+      status: 201,
+      body: runJson(),
+      ...(sent++ === 0 ? { hangUp: { afterBytes: 40 } } : {}),
+    });
+    const { code, stdout, asked } = await against(answer, ['run', '--', 'ls']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `${RUN_ID}\n` });
+    expect(new Set(keys(asked)).size).toBe(1);
+  });
+
+  it('waits as long as Retry-After says', async () => {
+    const times: number[] = [];
+    const { code } = await against(() => {
+      times.push(performance.now());
+      return times.length === 1
+        ? { ...problem(503, 'unavailable'), headers: { 'retry-after': '1' } }
+        : { body: runJson() };
+    }, ['run', '--', 'ls']);
+    expect(code).toBe(0);
+    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(990);
+  });
+
+  it('is not held up by a server that asks for more patience than there is', async () => {
+    const reply = { ...problem(503, 'unavailable', { detail: 'no database' }), headers: { 'retry-after': '60' } };
+    const { code, stderr, asked } = await against(() => reply, ['run', '--', 'ls']);
+    expect({ code, stderr }).toEqual({ code: 3, stderr: 'capstan: Title of unavailable: no database\n' });
+    expect(asked).toHaveLength(1);
+  });
+
+  it('that is refused is not sent again', async () => {
+    for (const status of [401, 409, 500]) {
+      const { code, asked } = await against(() => problem(status, 'refused'), ['run', '--', 'ls']);
+      expect({ status, code, tries: asked.length }).toEqual({ status, code: 3, tries: 1 });
+    }
+  });
+
+  it('under a key that was used before says which run it made', async () => {
+    const answer: Answer = () => ({ body: runJson(), headers: { 'idempotency-replayed': 'true' } });
+    const own = await against(answer, ['run', '--idempotency-key', 'k', '--', 'ls']);
+    expect(own).toMatchObject({ code: 0, stdout: `${RUN_ID}\n` });
+    expect(own.stderr).toBe(`capstan: this key was used before: it made ${RUN_ID}\n`);
+    expect((await against(answer, ['run', '--', 'ls'])).stderr).toBe('');
+  });
+
+  it('that Ctrl-C cuts off says how to find out and how to send it again without a second run', async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const server = await standIn(async () => {
+      await held;
+      return {};
+    });
+    const running = await start(['run', '--', 'ls'], at(server.url));
+    await until('the submit is sent', () => server.asked.length === 1);
+    running.child.kill('SIGINT');
+    const { code, stdout, stderr } = await running.finished();
+    release();
+    await server.close();
+    expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
+    expect(stderr).toContain('capstan: interrupted: the run may have been submitted\n');
+    expect(stderr).toContain(`--idempotency-key ${keys(server.asked)[0]}`);
+  });
+});
