@@ -3,7 +3,7 @@
  * errors and Ctrl-C are added here.
  */
 import { Command, CommanderError, Option } from 'commander';
-import { wrongUsage } from './failure.js';
+import { Failure, wrongUsage } from './failure.js';
 import { type ClientOptions, Session } from './session.js';
 import type { Shell } from './shell.js';
 
@@ -35,7 +35,11 @@ export class ClientCommands {
       const interruption = this.shell.interrupted().then(() => {
         throw session.interruption;
       });
-      this.exitCode = await Promise.race([act(session, command.args, options), interruption]);
+      try {
+        this.exitCode = await Promise.race([act(session, command.args, options), interruption]);
+      } catch (error) {
+        throw error instanceof Failure ? error : fault(error);
+      }
     });
   }
 
@@ -67,6 +71,13 @@ function addClientOptions(command: Command): void {
         'use --token-file FILE, CAPSTAN_TOKEN_FILE or CAPSTAN_TOKEN; think of that token as known now',
       );
     });
+}
+
+/** A mistake of ours, with its place; left alone it would end the process with the exit code of a failed run. */
+function fault(error: unknown): Failure {
+  const detail = error instanceof Error ? error.message : String(error);
+  const trace = error instanceof Error ? (error.stack ?? '').split('\n').slice(1) : [];
+  return new Failure('unable', { title: 'internal error', detail, code: 'internal' }, trace, { cause: error });
 }
 
 /** Turns the parser's complaints into ours; help and version are passed on. */

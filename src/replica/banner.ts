@@ -32,13 +32,10 @@ function tokenLine(config: Config, hasToken: boolean): string {
 }
 
 function tryLine(url: string, config: Config, embedded: boolean): string {
-  const settings = [
-    ...(url === 'http://127.0.0.1:8080' ? [] : [`CAPSTAN_URL=${url}`]),
-    ...(embedded && relative(process.cwd(), config.dataDir) !== '.capstan' && config.dataDir !== './.capstan'
-      ? [`CAPSTAN_TOKEN_FILE=${adminTokenFile(config.dataDir)}`]
-      : []),
-    ...(embedded ? [] : ['CAPSTAN_TOKEN=…']),
-  ];
+  const isUsual = url === 'http://127.0.0.1:8080' && relative(process.cwd(), config.dataDir) === '.capstan';
+  const token = embedded ? `CAPSTAN_TOKEN_FILE=${adminTokenFile(config.dataDir)}` : 'CAPSTAN_TOKEN=…';
+  // The client hands the token of the data folder to the usual address only: elsewhere it must be told both.
+  const settings = embedded && isUsual ? [] : [`CAPSTAN_URL=${url}`, token];
   return [...settings, 'npx capstan run --wait -- echo hello'].join(' ');
 }
 

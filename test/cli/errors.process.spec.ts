@@ -2,8 +2,10 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { systemTiming } from '../../src/platform/time.js';
 import { at, capstan } from './cli.fixture.js';
-import { type Answer, problem, standIn } from './stand-in.fixture.js';
+import { capstanHere } from './here.fixture.js';
+import { type Answer, problem, type StandIn, standIn } from './stand-in.fixture.js';
 
 async function against(answer: Answer, args: string[] = ['runs'], env: Readonly<Record<string, string>> = {}) {
   const server = await standIn(answer);
@@ -85,15 +87,22 @@ describe('no answer', () => {
     });
   });
 
-  it('yet is outlived when the server comes up a moment later', async () => {
+  it('yet is outlived, without a word, when the server comes up before the tries end', async () => {
     const first = await standIn(() => ({}));
     await first.close();
-    const asking = capstan(['runs'], at(first.url));
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    const second = await standIn(() => ({ body: { items: [], next: null } }), Number(new URL(first.url).port));
-    const { code, stderr } = await asking;
-    await second.close();
-    expect({ code, stderr }).toEqual({ code: 0, stderr: 'capstan: no such runs\n' });
+    let second: StandIn | undefined;
+    const delay = async (ms: number) => {
+      second ??= await standIn(() => ({ body: { items: [], next: null } }), Number(new URL(first.url).port));
+      await systemTiming.delay(ms);
+    };
+    const { env = {} } = at(first.url);
+    const { code, stderr } = await capstanHere(['runs'], { env, timing: { ...systemTiming, delay } });
+    await second?.close();
+    expect({ code, stderr, asked: second?.asked.length }).toEqual({
+      code: 0,
+      stderr: 'capstan: no such runs\n',
+      asked: 1,
+    });
   });
 
   it('because something else listens there is told as such', async () => {

@@ -1,27 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { runCommandLine } from '../../src/cli/program.js';
-import { systemTiming } from '../../src/platform/time.js';
+import type { Shell } from '../../src/cli/shell.js';
+import { capstanHere } from './here.fixture.js';
 
-/** One command line in this process; nobody listens on port 1 of this machine. */
-async function capstan(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const outlet = (to: string[]) => ({
-    isTerminal: false,
-    columns: undefined,
-    write: async (data: string | Uint8Array) => void to.push(String(data)),
-  });
-  const shell = {
-    env: { CAPSTAN_URL: 'http://127.0.0.1:1', ...env },
-    stdout: outlet(out),
-    stderr: outlet(err),
-    timing: systemTiming,
-    readStdin: async () => Buffer.from(''),
-    interrupted: () => new Promise<void>(() => undefined),
-  };
-  const never = () => Promise.reject(new Error('no server command was given'));
-  const servers = { serve: never, worker: never, migrate: never };
-  const code = await runCommandLine(args, { shell, version: '1.2.3', servers });
-  return { code, stdout: out.join(''), stderr: err.join('') };
+/** Nobody listens on port 1 of this machine. */
+const NOWHERE = { CAPSTAN_URL: 'http://127.0.0.1:1' };
+
+function capstan(args: readonly string[], env: Readonly<Record<string, string>> = {}, more: Partial<Shell> = {}) {
+  return capstanHere(args, { env: { ...NOWHERE, ...env }, ...more });
 }
 
 describe('wrong usage', () => {
@@ -34,6 +19,7 @@ describe('wrong usage', () => {
     ['two ids', ['show', 'run_1', 'run_2'], /too many arguments/],
     ['an id that would be another path', ['show', '../workers'], /expected the id of a run/],
     ['a label without =', ['run', '--label', 'prod', '--', 'ls'], /--label: expected KEY=VALUE/],
+    ['a label without a key', ['runs', '--label', '=prod'], /--label: expected KEY=VALUE/],
     ['the same label twice', ['runs', '--label', 'a=1', '--label', 'a=2'], /--label: a is given twice/],
     ['a timeout that is none', ['run', '--timeout', '15', '--', 'ls'], /--timeout.*Expected an integer and ms, s/],
     ['a priority out of range', ['run', '--priority', '101', '--', 'ls'], /Expected an integer from -100 to 100/],
@@ -88,5 +74,20 @@ describe('a token on the command line', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('use --token-file FILE, CAPSTAN_TOKEN_FILE or CAPSTAN_TOKEN');
     expect(stderr).not.toContain('cap_secret');
+  });
+});
+
+describe('a mistake in the program', () => {
+  it('is no failed run: exit code 3 and the place of it, in JSON too', async () => {
+    const readStdin = () => Promise.reject(new RangeError('out of the blue'));
+    const plain = await capstan(['script', '-'], {}, { readStdin });
+    expect(plain).toMatchObject({ code: 3, stdout: '' });
+    expect(plain.stderr).toMatch(/^capstan: internal error: out of the blue\n {2,}at /);
+    const json = await capstan(['script', '-', '--json'], {}, { readStdin });
+    expect(JSON.parse(json.stderr)).toMatchObject({ code: 'internal', detail: 'out of the blue' });
+  });
+
+  it('of a server command is left to it', async () => {
+    await expect(capstan(['serve'])).rejects.toThrow('no server command was given');
   });
 });

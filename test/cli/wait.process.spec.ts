@@ -136,6 +136,23 @@ describe('--wait', () => {
     });
   });
 
+  it('copies each byte once from a server or proxy that knows no ranges', async () => {
+    await onStage(async (stage, call) => {
+      stage.run = runningJson();
+      const { answer } = stage;
+      const plain = await standIn((asked) => answer({ ...asked, headers: { ...asked.headers, range: undefined } }));
+      const running = await start(['run', '--wait', '--', 'ls'], { env: { ...call.env, CAPSTAN_URL: plain.url } });
+      for (const part of ['first\n', 'second\n', 'third\n']) {
+        stage.write('stdout', part);
+        await until(`${part.trim()} is copied`, () => running.stdout().endsWith(part));
+      }
+      stage.run = endedJson('succeeded', { exitCode: 0 });
+      const { code, stdout } = await running.finished();
+      await plain.close();
+      expect({ code, stdout }).toEqual({ code: 0, stdout: 'first\nsecond\nthird\n' });
+    });
+  });
+
   it('with --json copies nothing and prints the ended run alone', async () => {
     await onStage(async (stage, call) => {
       stage.run = endedJson('failed', { code: 'tool_failed', exitCode: 9, detail: 'exit code 9' });

@@ -1,0 +1,26 @@
+/** A command line in this process, for what the process itself has no part in: its streams are memory. */
+import { runCommandLine } from '../../src/cli/program.js';
+import type { Shell } from '../../src/cli/shell.js';
+import { systemTiming } from '../../src/platform/time.js';
+
+export async function capstanHere(args: readonly string[], shell: Partial<Shell>) {
+  const [out, err]: [string[], string[]] = [[], []];
+  const outlet = (to: string[]) => ({
+    isTerminal: false,
+    columns: undefined,
+    write: async (data: string | Uint8Array) => void to.push(String(data)),
+  });
+  const whole: Shell = {
+    env: {},
+    stdout: outlet(out),
+    stderr: outlet(err),
+    timing: systemTiming,
+    readStdin: async () => Buffer.from(''),
+    interrupted: () => new Promise<void>(() => undefined),
+    ...shell,
+  };
+  const never = () => Promise.reject(new Error('no server command was given'));
+  const servers = { serve: never, worker: never, migrate: never };
+  const code = await runCommandLine(args, { shell: whole, version: '1.2.3', servers });
+  return { code, stdout: out.join(''), stderr: err.join('') };
+}
