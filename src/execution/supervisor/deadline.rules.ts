@@ -13,8 +13,8 @@
  * Invariant: a gap only ever makes the deadline come sooner, and an extension sent after the gap is untouched by it.
  */
 
-export const GAP_NOISE_MS = 100;
-export const JUMP_LIMIT_MS = 2_000;
+const GAP_NOISE_MS = 100;
+const JUMP_LIMIT_MS = 2_000;
 
 /** The three clocks at one instant. `uptimeMs` is null where the system has none that goes on in a suspend. */
 export interface ClockReading {

@@ -8,7 +8,15 @@ import { FifoPool } from './fifo.js';
 import { removeTree } from './folder.js';
 import { jsonFrame, OUTPUT_OVERHEAD_BYTES, type OutputChunk, outputFrame } from './frames.js';
 import { GroupWatch } from './groups.js';
-import { failureOf, PIPES_PER_TOOL, type PreparedTool, prepareTool, type SpawnedTool, spawnTool } from './launch.js';
+import {
+  dropTool,
+  failureOf,
+  PIPES_PER_TOOL,
+  type PreparedTool,
+  prepareTool,
+  type SpawnedTool,
+  spawnTool,
+} from './launch.js';
 import type { Lease } from './lease.js';
 import { READ_BYTES } from './output.js';
 import type { EndCause, LaunchFailure, Refusal } from './plan.js';
@@ -127,7 +135,10 @@ export class Fleet {
     const refusal = this.#refusalOf(start);
     if (!isWanted || refusal !== null || 'code' in prepared) {
       this.#remove(folder);
-      if (!('code' in prepared)) this.#fifos.giveBack(prepared.pipes);
+      if (!('code' in prepared)) {
+        this.#fifos.giveBack(prepared.pipes);
+        dropTool(prepared.tool);
+      }
       if (isWanted && refusal !== null) this.#refuse(start, refusal);
       else if (isWanted && 'code' in prepared) this.#fail(start, prepared);
       return;

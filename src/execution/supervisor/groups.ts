@@ -15,7 +15,7 @@ export function signalGroup(pgid: number, signal: NodeJS.Signals): void {
 }
 
 /** Whether the kernel knows the group, zombies included. */
-export function groupExists(pgid: number): boolean {
+function groupExists(pgid: number): boolean {
   try {
     process.kill(-pgid, 0);
     return true;
@@ -28,7 +28,7 @@ export function groupExists(pgid: number): boolean {
  * Those of `pgids` in which /proc shows zombies and nothing else. A group of which it shows no member at all is not
  * among them: with `hidepid` a process of another user is there and cannot be seen.
  */
-export function zombieGroups(pgids: ReadonlySet<number>): Set<number> {
+function zombieGroups(pgids: ReadonlySet<number>): Set<number> {
   const dead = new Set<number>();
   const alive = new Set<number>();
   for (const name of listProcesses()) {

@@ -5,7 +5,8 @@
  */
 import { type ChildProcess, type StdioOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, unlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, unlink } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openForOutput, type PipeEnds } from './fifo.js';
 import { createFolder } from './folder.js';
@@ -14,12 +15,12 @@ import { checkFolder, findProgram, findSystemProgram } from './program.js';
 
 /** A plan that can be spawned: names resolved, files written. */
 export interface PreparedTool {
-  readonly folder: string;
   readonly program: string;
   readonly args: readonly string[];
   readonly env: Record<string, string>;
   readonly cwd: string;
-  readonly stdin: string | null;
+  /** File that holds the standard input; its name is gone once the tool is spawned, or `dropTool` was called. */
+  readonly stdinPath: string | null;
 }
 
 export interface SpawnedTool {
@@ -60,7 +61,21 @@ export async function prepareTool(plan: ToolPlan, folder: string): Promise<Prepa
   const env: Record<string, string> = Object.fromEntries([['HOME', folder], ...given]);
   const program = findProgram(name, env.PATH, cwd);
   if (typeof program !== 'string') return program;
-  return { folder, program, args, env, cwd, stdin: plan.stdin };
+  if (plan.stdin === null) return { program, args, env, cwd, stdinPath: null };
+  // Beside the folder, so that the tool never sees it. Written here: between the judgement and the spawn no disk waits.
+  const stdinPath = `${folder}.stdin`;
+  try {
+    await writeFile(stdinPath, plan.stdin, { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    unlink(stdinPath, () => {});
+    return failureOf(error, 'write the standard input');
+  }
+  return { program, args, env, cwd, stdinPath };
+}
+
+/** For a tool that was prepared and is not spawned. */
+export function dropTool(tool: PreparedTool): void {
+  if (tool.stdinPath !== null) unlink(tool.stdinPath, () => {});
 }
 
 /** Spawns at once, before the first `await`. Takes PIPES_PER_TOOL names of fresh pipes. */
@@ -84,7 +99,8 @@ export async function spawnTool(
     const err = openForOutput(errPath);
     open.push(err);
     toolFds.push(err.writeFd);
-    const input = tool.stdin === null ? null : openStdin(tool.stdin, `${tool.folder}.stdin`);
+    // A file, not a pipe: it can be opened again by name, is never full and knows no EPIPE.
+    const input = tool.stdinPath === null ? null : openSync(tool.stdinPath, 'r');
     if (input !== null) toolFds.push(input);
     const stdio: StdioOptions = [input ?? 'ignore', out.writeFd, err.writeFd];
     const [command = '', ...args] = [...wrapper, tool.program, ...tool.args];
@@ -97,19 +113,10 @@ export async function spawnTool(
   } finally {
     // While we hold the tool's ends, its pipes would never report their end.
     for (const fd of toolFds) closeSync(fd);
+    dropTool(tool);
   }
   const [error] = await once(child, 'error');
   return fail(error);
-}
-
-/** A file without a name: unlike a pipe it can be opened again by name, is never full and knows no EPIPE. */
-function openStdin(text: string, path: string): number {
-  writeFileSync(path, text, { flag: 'wx', mode: 0o600 });
-  try {
-    return openSync(path, 'r');
-  } finally {
-    unlinkSync(path);
-  }
 }
 
 function refPath(ref: FileRef, folder: string): string {

@@ -54,17 +54,21 @@ export class Workers {
     return new Workers(sql);
   }
 
-  /** Its lease is over in `leaseMs`, or was when negative. */
-  async insert(options: { state?: string; leaseMs?: number } = {}): Promise<string> {
-    const id = newId();
-    const { state = 'live', leaseMs = 15_000 } = options;
+  /** Its lease is over in `leaseMs`, or was when negative; the row appears after `delayMs`. */
+  async insert(options: { id?: string; state?: string; leaseMs?: number; delayMs?: number } = {}): Promise<string> {
+    const { id = newId(), state = 'live', leaseMs = 15_000, delayMs = 0 } = options;
     await this.sql.query(
       `insert into workers (id, name, kind, slots, queues, version, ttl_ms, state, lease_until, ended_at)
-       values ($1, 'w', 'replica', 4, '{default}', '0', 30000, $2, clock_timestamp() + $3::int * interval '1 ms',
-               case when $2 in ('stopped', 'lost') then now() end)`,
-      [id, state, leaseMs],
+       select $1, 'w', 'replica', 4, '{default}', '0', 30000, $2, clock_timestamp() + $3::int * interval '1 ms',
+              case when $2 in ('stopped', 'lost') then now() end
+       from pg_sleep($4)`,
+      [id, state, leaseMs, delayMs / 1_000],
     );
     return id;
+  }
+
+  async delete(id: string): Promise<void> {
+    await this.sql.query('delete from workers where id = $1', [id]);
   }
 
   async leaseMs(id: string): Promise<number> {
@@ -129,6 +133,8 @@ export class PipeReader {
 
   private constructor(readonly child: ChildProcess) {
     if (!child.stdout) throw new Error('no stdout');
+    // Killed with unread frames, it resets its end.
+    child.stdio[3]?.on('error', () => undefined);
     createInterface({ input: child.stdout }).on('line', (hex) => this.take(Buffer.from(hex, 'hex')));
   }
 

@@ -112,14 +112,34 @@ describe('a life', () => {
     expect(next.pipe.frames[0]).toMatchObject({ incarnation: next.incarnation, seq: 1 });
   });
 
-  it('that is ended is not renewed any more', async () => {
+  it('is over for good, although the main thread is busy and the row comes back', async () => {
+    const { keeper: started, seen } = keeper();
+    const { incarnation, pipe } = await begin(started);
+    await until('a frame', () => pipe.frames.length > 0);
+    await workers.delete(incarnation);
+    const renewed = await workers.renewalsOf(incarnation);
+    const comesBack = workers.insert({ id: incarnation, delayMs: 2 * NORMAL.renewMs });
+    spin(4 * NORMAL.renewMs);
+    await comesBack;
+    expect(await workers.renewalsOf(incarnation)).toBe(renewed);
+    await until('the end of the life', () => seen.of('over').length > 0);
+  });
+
+  it('that is ended is neither renewed nor reported any more, whatever was on its way', async () => {
     const { keeper: started, seen } = keeper();
     const first = await begin(started);
+    const next = await workers.insert();
     await until('a renewal', () => seen.of('renewed').length > 0);
-    started.end();
+    const told = seen.of('renewed').length;
+    // Reports of the renewals meanwhile wait for this thread to take them in.
+    spin(2 * NORMAL.renewMs);
+    const begunAtMs = performance.now();
+    started.begin({ incarnation: next, pipeFd: first.pipe.fd, supervisorPid: first.pipe.pid });
     const renewed = await workers.renewalsOf(first.incarnation);
-    const next = await begin(started);
-    await until('three frames of the next life', () => next.pipe.frames.length >= 3);
+    await until('three renewals of the next life', () => seen.of('renewed').length >= told + 3);
+    const later = seen.of('renewed').slice(told);
+    expect(later.map(({ incarnation }) => incarnation)).toEqual(later.map(() => next));
+    for (const { clock } of later) expect(clock.sentAtMs).toBeGreaterThan(begunAtMs);
     // One statement may have been under way.
     expect(await workers.renewalsOf(first.incarnation)).toBeLessThanOrEqual(renewed + 1);
   });
@@ -134,7 +154,8 @@ describe('a life', () => {
     started.begin({ incarnation: hanging, pipeFd: pipe.fd, supervisorPid: pipe.pid });
     await until('the renewal waits for the row', () => workers.isWaitingForLock());
     const next = await begin(started);
-    await until('the next life is renewed', () => next.pipe.frames.length > 0, 1_000);
+    // Well before the hanging statement is given up.
+    await until('the next life is renewed', () => next.pipe.frames.length > 0, 3_000);
     await locker.query('commit');
     expect(seen.of('failing')).toEqual([]);
   });

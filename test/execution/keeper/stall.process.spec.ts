@@ -41,9 +41,9 @@ class Stalling {
     });
   }
 
-  static async start(incarnation: string): Promise<Stalling> {
+  static async start(incarnation: string, limits: Partial<typeof LIMITS> = {}): Promise<Stalling> {
     const client = join(await compiledSource(), 'execution/keeper/keeper.client.js');
-    const options = { databaseUrl: database.url, ...LIMITS };
+    const options = { databaseUrl: database.url, ...LIMITS, ...limits };
     const source = PROCESS(client, options, { incarnation, pipeFd: 3, supervisorPid: process.pid });
     const child = spawn(process.execPath, ['--input-type=module', '-e', source], {
       stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
@@ -59,6 +59,10 @@ class Stalling {
 
   kill(signal: NodeJS.Signals): void {
     this.child.kill(signal);
+  }
+
+  get lastSentAtNs(): bigint {
+    return this.frames.at(-1)?.sentAtNs ?? 0n;
   }
 
   get isAlive(): boolean {
@@ -85,8 +89,7 @@ describe('a main thread that stands still', () => {
     process.stall('compute');
     const { signal, at } = await process.exit;
     expect(signal).toBe('SIGKILL');
-    const last = process.frames.at(-1)?.sentAtNs ?? 0n;
-    const aliveMs = Number(at - last) / 1e6;
+    const aliveMs = Number(at - process.lastSentAtNs) / 1e6;
     expect(aliveMs).toBeGreaterThan(LIMITS.toolDeadlineMs + LIMITS.graceMs);
     expect(aliveMs).toBeLessThan(LIMITS.toolDeadlineMs + LIMITS.graceMs + 1_500);
     // The keeper gave the lease up when it found the stall, well before the process was dead.
@@ -94,6 +97,24 @@ describe('a main thread that stands still', () => {
     const lines = process.stderr.trim().split('\n');
     expect(lines).toHaveLength(1);
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'fatal', code: 'main_thread_stalled' });
+  });
+
+  it('a renewal that was under way when it was found extends nothing, for the tools are being stopped', async () => {
+    const incarnation = await workers.insert();
+    const process = await Stalling.start(incarnation, { renewMs: 2_000, toolDeadlineMs: 3_500 });
+    await until('a frame', () => process.frames.length === 1);
+    const locker = await database.session();
+    await locker.query('begin');
+    await locker.query('select 1 from workers where id = $1 for update', [incarnation]);
+    await until('a renewal waits for the row', () => workers.isWaitingForLock());
+    process.stall('compute');
+    const stalledAt = performance.now();
+    await until('the stall was found', () => performance.now() - stalledAt > LIMITS.stallLimitMs + 3 * LIMITS.tickMs);
+    await locker.query('commit');
+    await until('the renewal succeeds', async () => (await workers.renewalsOf(incarnation)) === 2);
+    const { at } = await process.exit;
+    expect(process.frames).toHaveLength(1);
+    expect(Number(at - process.lastSentAtNs) / 1e6).toBeGreaterThan(3_500 + LIMITS.graceMs);
   });
 
   it('because nobody reads its standard error, which is full, is killed all the same', async () => {

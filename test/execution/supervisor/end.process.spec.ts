@@ -61,17 +61,33 @@ describe('how a tool ends', () => {
     expect(tool.text(1)).toBe('last: word\n');
   });
 
-  it('although nobody reaps the zombies of its group, and a stranger goes on writing to its pipe', async () => {
+  it('although nobody reaps the zombies of its group, but not while one of the group lives', async () => {
     const rig = await startRig();
+    const [member, stubborn] = [join(rig.scratch, 'member'), join(rig.scratch, 'stubborn')];
     // The subshell leaves the group, is the parent of a process in it, and reaps nothing.
-    const spam = `setsid sh -c 'echo $$ > ${rig.scratch}/spam; while :; do echo spam; sleep 0.03; done'`;
-    const subshell = `sleep 600 & echo $! > ${rig.scratch}/member; ${spam} & exec setsid sleep 601`;
-    const tool = rig.launch(shell(`(${subshell}) & until [ -s ${rig.scratch}/spam ]; do sleep 0.01; done; exit 7`));
+    const zombie = `(sleep 600 & echo $! > ${member}; exec setsid sleep 601) &`;
+    const other = `(trap "" TERM; echo up > ${stubborn}; while :; do sleep 0.05; done) &`;
+    const tool = rig.launch(shell(`${zombie} ${other} until [ -s ${member} -a -s ${stubborn} ]; do :; done; exit 7`));
+    const pgid = await tool.pgid;
     expect(await tool.outcome).toEqual({ exitCode: 7, signal: null, cause: 'self', leftovers: true });
-    const [member = 0, spammer = 0] = ['member', 'spam'].map((name) => Number(linesOf(join(rig.scratch, name))[0]));
-    expect(stateOf(member)).toBe('Z');
-    process.kill(spammer, 'SIGKILL');
-    process.kill(parentOf(member), 'SIGKILL');
+    const pid = Number(linesOf(member)[0]);
+    expect(stateOf(pid)).toBe('Z');
+    process.kill(parentOf(pid), 'SIGKILL');
+    expect(livingMembers(pgid)).toEqual([]);
+  });
+
+  it.each([
+    ['now and then', 'setInterval(() => console.log("spam"), 10)'],
+    ['without end', 'for (;;) fs.writeSync(1, "spam".repeat(1000))'],
+  ])('although a process that left the group writes to its pipe %s', async (_often, script) => {
+    const rig = await startRig();
+    const file = join(rig.scratch, 'stranger');
+    const stranger = `fs.writeFileSync("${file}", String(process.pid)); ${script}`;
+    const tool = rig.launch(
+      shell(`setsid ${process.execPath} -e '${stranger}' & until [ -s ${file} ]; do :; done; exit 7`),
+    );
+    expect(await tool.outcome).toMatchObject({ exitCode: 7, cause: 'self' });
+    process.kill(Number(linesOf(file)[0]), 'SIGKILL');
   });
 
   it('S4-25 without a process that left the group by setsid, which is out of reach of a cancel too', async () => {
@@ -117,7 +133,7 @@ describe('how a tool is stopped', () => {
     const tool = rig.launch(shell(`sh -c '${child}'; true`));
     await until('the handler is set', () => tool.text(1) === 'up\n');
     rig.supervisor.stop(tool.key, 'cancel');
-    expect(await tool.outcome).toMatchObject({ signal: 'SIGTERM', cause: 'cancel' });
+    expect(await tool.outcome).toEqual({ exitCode: null, signal: 'SIGTERM', cause: 'cancel', leftovers: false });
     expect(linesOf(file)).toEqual(['saved']);
   });
 
@@ -131,10 +147,10 @@ describe('how a tool is stopped', () => {
     const rig = await startRig({ graceMs: 20_000 });
     const tool = rig.launch(shell('trap "" TERM; echo up; while :; do sleep 0.05; done'));
     await until('the handler is set', () => tool.text(1) === 'up\n');
-    rig.supervisor.stop(tool.key, 'cancel');
     rig.supervisor.stop(tool.key, 'drain');
+    rig.supervisor.stop(tool.key, 'cancel');
     rig.supervisor.kill(tool.key);
-    expect(await tool.outcome).toEqual({ exitCode: null, signal: 'SIGKILL', cause: 'cancel', leftovers: false });
+    expect(await tool.outcome).toEqual({ exitCode: null, signal: 'SIGKILL', cause: 'drain', leftovers: false });
   });
 
   it('before it started, when the stop overtakes it: refused, and no tool runs', async () => {
@@ -146,6 +162,8 @@ describe('how a tool is stopped', () => {
     const refused = outcomes.filter((outcome) => outcome.refused === 'stopping').length;
     expect(refused).toBeGreaterThan(0);
     expect(outcomes.filter((outcome) => outcome.cause === 'cancel').length).toBe(20 - refused);
+    // Its turn comes after all of them, and it takes longer than they would to write.
+    await rig.launch(shell('sleep 0.5')).outcome;
     expect(linesOf(file).length).toBeLessThanOrEqual(20 - refused);
   });
 

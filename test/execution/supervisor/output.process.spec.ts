@@ -39,6 +39,14 @@ describe('the output of a tool', () => {
     expect(tool.bytes().length).toBeLessThan(held + 1024 * 1024 + 256 * 1024);
   });
 
+  it('that the pipe still held when the tool ended comes without being asked for', async () => {
+    const rig = await startRig();
+    const bytes = INITIAL_CREDIT_BYTES + 60_000;
+    const tool = rig.launch({ argv: ['head', '-c', String(bytes), '/dev/zero'] }, { credit: 'withheld' });
+    expect(await tool.outcome).toMatchObject({ exitCode: 0 });
+    expect(tool.bytes().length).toBe(bytes);
+  });
+
   it('of one tool that is not taken does not hold up another', async () => {
     const rig = await startRig();
     const stuck = rig.launch({ argv: ['yes'] }, { credit: 'withheld' });

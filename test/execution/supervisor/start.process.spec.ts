@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -68,7 +69,7 @@ describe('what a tool is started with', () => {
 
   it('is a session and a group of its own, with no signal blocked or ignored', async () => {
     const rig = await startRig();
-    const tool = rig.launch(shell('cat /proc/$$/stat; grep -E "^Sig(Blk|Ign)" /proc/$$/status'));
+    const tool = rig.launch(shell('cat /proc/$$/stat; grep -E "^Sig(Blk|Ign)" /proc/self/status'));
     const pgid = await tool.pgid;
     await tool.outcome;
     const [stat = '', ...signals] = tool.text(1).trim().split('\n');
@@ -81,11 +82,13 @@ describe('what a tool is started with', () => {
     const rig = await startRig();
     const script =
       'mkdir -p a/b/c; i=0; while [ $i -lt 300 ]; do : > a/b/$i; i=$((i+1)); done; ln -s / root; chmod -R a-wx a';
-    const tool = rig.launch({ ...shell(script), files: [{ name: 'secret', content: 'x' }] });
+    const tool = rig.launch({ ...shell(script), stdin: 'secret', files: [{ name: 'secret', content: 'x' }] });
     expect(await tool.outcome).toMatchObject({ exitCode: 0 });
+    const other = { incarnation: randomUUID() };
+    expect(await rig.launch({ stdin: 'secret' }, other).outcome).toEqual({ refused: 'incarnation' });
     const [root = ''] = readdirSync(rig.temp);
     expect(statSync(join(rig.temp, root)).mode & 0o777).toBe(0o700);
-    await until('the tool’s folder is removed', () => !existsSync(join(rig.temp, root, `t${tool.key}`)));
+    await until('their files are removed', () => !readdirSync(join(rig.temp, root)).some((name) => /^t/.test(name)));
     await rig.supervisor.shutdown();
     expect(readdirSync(rig.temp)).toEqual([]);
   });
