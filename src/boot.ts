@@ -27,6 +27,7 @@ const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 const DATABASE_WAIT_MS = 60_000;
 const PARTITION_DAYS_AHEAD = 3;
+const POSTGRES_STOP_MS = 3_000;
 /** What stopping may take beyond drain time and grace. */
 const STOP_EXTRA_MS = 5_000;
 
@@ -151,7 +152,7 @@ async function openDatabase(config: Config, log: Logger, undo: Undo): Promise<st
     databaseName: 'capstan',
     log: (line) => log.warn({ code: 'postgres' }, line),
   });
-  undo.push(() => embedded.stop());
+  undo.push(() => embedded.stop(POSTGRES_STOP_MS));
   return embedded.url;
 }
 

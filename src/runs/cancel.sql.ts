@@ -39,7 +39,8 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
         "runId" uuid, "organizationId" uuid, chain text, object text, kind text, detail text, by text, "byName" text)
     ),
     locked as materialized (
-      select l.run_id, l.state, l.cancel_requested_at, i.chain, i.object, i.kind, i.detail, i.by, i."byName" as by_name
+      select l.run_id, l.state, l.holder, l.claimed_at, l.started_at, l.cancel_requested_at, i.chain, i.object, i.kind,
+             i.detail, i.by, i."byName" as by_name
       from input i
       join live_runs l on l.run_id = i."runId" and l.organization_id = i."organizationId"
       order by l.run_id
@@ -48,28 +49,29 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
     flagged as (
       update live_runs l
       set cancel_requested_at = date_trunc('milliseconds', db_clock()), cancel_kind = k.kind, cancel_detail = k.detail,
-          event_seq = l.event_seq + 1
+          event_seq = l.event_seq + 1,
+          -- A claim may have committed since this statement began. The row is first built, and checked, from what was
+          -- there before it: a pending run with a cancel request, which no check lets through.
+          state = k.state, holder = k.holder, claimed_at = k.claimed_at, started_at = k.started_at
       from locked k
       where l.run_id = k.run_id
         and k.state in ('claimed', 'running')
         and k.cancel_requested_at is null                    -- the first request only
-      returning l.run_id, l.run_day, l.event_seq, l.cancel_requested_at, l.fence
+      returning k.run_id, k.chain, k.object, k.kind, k.detail, k.by, k.by_name, l.run_day, l.event_seq,
+                l.cancel_requested_at, l.fence
     ),
     request_event as (
       insert into run_events (run_day, run_id, seq, type, at, data)
-      select f.run_day, f.run_id, f.event_seq, 'run.cancel_requested', f.cancel_requested_at,
-             jsonb_build_object('kind', k.kind, 'by', k.by, 'detail', k.detail)
-      from flagged f join locked k on k.run_id = f.run_id
-      returning run_id
+      select run_day, run_id, event_seq, 'run.cancel_requested', cancel_requested_at,
+             jsonb_build_object('kind', kind, 'by', by, 'detail', detail)
+      from flagged
     ),
     requested as (
-      select k.run_id, k.chain,
+      select run_id, chain,
              jsonb_strip_nulls(jsonb_build_object(
-               'action', 'run.cancel_requested', 'object', k.object, 'principal', k.by, 'principalName', k.by_name,
-               'cancelKind', k.kind, 'fence', f.fence)) as payload
-      from locked k
-      join flagged f on f.run_id = k.run_id
-      join request_event v on v.run_id = k.run_id
+               'action', 'run.cancel_requested', 'object', object, 'principal', by, 'principalName', by_name,
+               'cancelKind', kind, 'fence', fence)) as payload
+      from flagged
     ),
     ending as materialized (
       select k.run_id, 'canceled' as state, 'canceled' as code, k.kind, k.detail, null::integer as exit_code,
@@ -86,18 +88,15 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
     ),
     entry as (
       select array_agg(chain order by run_id) as chains, array_agg(payload order by run_id) as payloads,
-             array_agg(run_id order by run_id) as run_ids
+             array_agg(run_id order by run_id) as run_ids, array_agg(result order by run_id) as results
       from change
-    ),
-    appended as materialized (
-      select e.run_ids[a.entry] as run_id, a.receipt
-      from entry e
-      cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a
     )
-    select k.run_id, coalesce(c.result, 'already') as result, a.receipt
-    from locked k
-    left join change c on c.run_id = k.run_id
-    left join appended a on a.run_id = k.run_id`,
+    select e.run_ids[a.entry] as run_id, e.results[a.entry] as result, a.receipt
+    from entry e
+    cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a
+    union all
+    select run_id, 'already', null from locked
+    where state in ('claimed', 'running') and cancel_requested_at is not null`,
   );
 }
 

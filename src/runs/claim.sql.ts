@@ -20,7 +20,7 @@ export function claimIfLive(pool: Pool, worker: string, queues: ServedQueues, li
   return pool.run<ClaimedRun[]>(
     (sql) => sql`
     with recursive me as materialized (
-      select id from workers
+      select id, lease_until from workers
       where id = ${worker}
         and state = 'live'                                   -- not draining, not reaped
         and lease_until > db_clock()                         -- the lease holds at this very moment
@@ -41,6 +41,7 @@ export function claimIfLive(pool: Pool, worker: string, queues: ServedQueues, li
         limit ${limit}
         for update skip locked
       ) next
+      where me.lease_until > db_clock()                      -- read again, after the row was waited for
       order by next.priority desc, next.position
       limit ${limit}
     ),
@@ -82,7 +83,7 @@ export function startIfHeld(pool: Pool, worker: string, holds: readonly Hold[]):
   return pool.run<{ runId: string }[]>(
     (sql) => sql`
     with me as materialized (
-      select id from workers
+      select id, lease_until from workers
       where id = ${worker}
         and state = 'live'
         and lease_until > db_clock()
@@ -93,7 +94,8 @@ export function startIfHeld(pool: Pool, worker: string, holds: readonly Hold[]):
       from me
       cross join jsonb_to_recordset(${sql.json(holds as unknown as JsonValue)}::jsonb) as i ("runId" uuid, fence integer)
       join live_runs l on l.run_id = i."runId"
-      where l.holder = me.id                                 -- still this life's
+      where me.lease_until > db_clock()                      -- read again, after the row was waited for
+        and l.holder = me.id                                 -- still this life's
         and l.fence = i.fence                                -- and this claim's
         and ((l.state = 'claimed' and l.cancel_requested_at is null) or l.state = 'running')
       order by l.run_id

@@ -72,21 +72,19 @@ export function settleIfOrphaned(pool: Pool, settles: readonly Settle[]): Promis
       where l.run_id = k.run_id
         and k.state = 'claimed'                              -- its tool never started
         and k.cancel_requested_at is null
-      returning l.run_id, l.run_day, l.event_seq
+      returning k.*, l.run_day, l.event_seq
     ),
     requeue_event as (
       insert into run_events (run_day, run_id, seq, type, at, data)
-      select b.run_day, b.run_id, b.event_seq, 'run.requeued', db_now(),
-             jsonb_build_object('worker', k.worker, 'fence', k.fence)
-      from back b join locked k on k.run_id = b.run_id
-      returning run_id
+      select run_day, run_id, event_seq, 'run.requeued', db_now(), jsonb_build_object('worker', worker, 'fence', fence)
+      from back
     ),
     requeued as (
-      select k.run_id, k.chain,
+      select run_id, chain,
              jsonb_build_object(
-               'action', 'run.requeued', 'object', k.object, 'principal', k.by, 'principalName', k.by_name,
-               'worker', k.worker, 'fence', k.fence, 'reason', 'worker_lost') as payload
-      from locked k join requeue_event v on v.run_id = k.run_id
+               'action', 'run.requeued', 'object', object, 'principal', by, 'principalName', by_name,
+               'worker', worker, 'fence', fence, 'reason', 'worker_lost') as payload
+      from back
     ),
     ending as materialized (
       select k.run_id,
@@ -104,20 +102,17 @@ export function settleIfOrphaned(pool: Pool, settles: readonly Settle[]): Promis
     ),
     ${endingCtes(sql)},
     change as (
-      select d.run_id, d.chain, d.payload, e.state as result from ended d join ending e on e.run_id = d.run_id
+      select run_id, chain, payload, state as result from ended
       union all
       select run_id, chain, payload, 'requeued' from requeued
     ),
     entry as (
       select array_agg(chain order by run_id) as chains, array_agg(payload order by run_id) as payloads,
-             array_agg(run_id order by run_id) as run_ids
+             array_agg(run_id order by run_id) as run_ids, array_agg(result order by run_id) as results
       from change
-    ),
-    appended as materialized (
-      select e.run_ids[a.entry] as run_id
-      from entry e
-      cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a
     )
-    select c.run_id, c.result from change c join appended a on a.run_id = c.run_id`,
+    select e.run_ids[a.entry] as run_id, e.results[a.entry] as result
+    from entry e
+    cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a`,
   );
 }

@@ -9,6 +9,7 @@ import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { KEEPER_PIPE, ROOT_PREFIX, removeAbandoned } from './abandoned.js';
 import { Channel } from './channel.js';
 import { makeFifos } from './fifo.js';
 import { removeTree } from './folder.js';
@@ -52,10 +53,12 @@ export interface SupervisorExit {
 /** Starts a supervisor and waits until it is ready. Rejects when it does not come up; nothing is left behind then. */
 export async function startSupervisor(options: SupervisorOptions): Promise<Supervisor> {
   if (process.platform === 'win32') throw new Error('a supervisor needs process groups, which Windows does not have');
-  const root = await mkdtemp(join(options.tempDir ?? tmpdir(), 'capstan-tools-'));
+  const tempDir = options.tempDir ?? tmpdir();
+  await removeAbandoned(tempDir, Date.now());
+  const root = await mkdtemp(join(tempDir, ROOT_PREFIX));
   const fds: number[] = [];
   try {
-    const pipe = join(root, 'keeper');
+    const pipe = join(root, KEEPER_PIPE);
     await makeFifos([pipe]);
     const readFd = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
     fds.push(readFd);

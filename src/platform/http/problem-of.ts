@@ -1,25 +1,30 @@
 /** What any error means to a caller: the one place where errors meet HTTP statuses. Pure. */
 import { HttpException } from '@nestjs/common';
-import { Problem } from '../../kernel/problems.js';
+import { Problem, type ProblemCode } from '../../kernel/problems.js';
 import { errorCode, isTransient } from '../db/db.js';
 
 const RETRY_AFTER_SECONDS = 1;
 
-/** Fastify's own refusals, by their codes; what it refuses otherwise with a status below 500 is malformed. */
+/** What Fastify refuses by itself, by its codes. */
+const REFUSALS: Readonly<Record<string, readonly [code: ProblemCode, detail: string]>> = {
+  FST_ERR_BAD_URL: ['malformed_request', 'the path has a bad percent encoding'],
+  FST_ERR_CTP_BODY_TOO_LARGE: ['body_too_large', 'the body is larger than 1 MiB'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['malformed_request', 'the length of the body is not the announced one'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'send the body as `Content-Type: application/json`'],
+  FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'there is no such resource'],
+};
+
+/** What Nest refuses by itself, by its statuses. */
+const NEST_REFUSALS: Readonly<Record<number, readonly [code: ProblemCode, detail: string]>> = {
+  400: ['malformed_request', 'the request is malformed'],
+  403: ['forbidden', 'this is not allowed'],
+  404: ['not_found', 'there is no such route'],
+};
+
+/** The problem behind an error of the framework; what it refuses with a status below 500 is the caller's fault. */
 function frameworkProblem(error: object): Problem | undefined {
-  const code = errorCode(error) ?? '';
-  if (!code.startsWith('FST_ERR_')) return undefined;
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
-    return new Problem('body_too_large', 'the body is larger than 1 MiB');
-  }
-  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
-    return new Problem('unsupported_media_type', 'send the body as `Content-Type: application/json`, in UTF-8');
-  }
-  if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH') {
-    return new Problem('malformed_request', 'the length of the body is not the announced one');
-  }
-  if (code === 'FST_ERR_BAD_URL') return new Problem('malformed_request', 'the path has a bad percent encoding');
-  if (code === 'FST_ERR_MAX_PARAM_LENGTH') return new Problem('not_found', 'there is no such resource');
+  const refusal = REFUSALS[errorCode(error) ?? ''];
+  if (refusal) return new Problem(...refusal);
   const status = 'statusCode' in error && typeof error.statusCode === 'number' ? error.statusCode : 500;
   return status >= 400 && status < 500 ? new Problem('malformed_request', 'the request is malformed') : undefined;
 }
@@ -34,8 +39,9 @@ export function problemOf(error: unknown): { readonly problem: Problem; readonly
   const origin: unknown = error instanceof HttpException ? (error.cause ?? error) : error;
   const framework = typeof origin === 'object' && origin !== null ? frameworkProblem(origin) : undefined;
   if (framework) return { problem: framework, isExpected: true };
-  if (error instanceof HttpException && error.getStatus() === 404) {
-    return { problem: new Problem('not_found', 'there is no such route'), isExpected: true };
+  if (error instanceof HttpException) {
+    const refusal = NEST_REFUSALS[error.getStatus()];
+    if (refusal) return { problem: new Problem(...refusal), isExpected: true };
   }
   if (isTransient(error)) {
     const detail = 'the database is not available right now; nothing is known to have changed: send the request again';

@@ -1,7 +1,8 @@
 /** What the package says about itself, and the files that lie beside its code; found from `src` and `dist` alike. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 
 const ROOT = new URL('../../../', import.meta.url);
+const BESIDE_CODE = new URL('../../openapi.json', import.meta.url);
 
 let version: string | undefined;
 
@@ -11,5 +12,5 @@ export function productVersion(): string {
   return version;
 }
 
-/** Where the checked-in OpenAPI document is. */
-export const OPENAPI_FILE = new URL('src/openapi.json', ROOT);
+/** Where the checked-in OpenAPI document is: beside the sources, which the compiled code needn't carry along. */
+export const OPENAPI_FILE = existsSync(BESIDE_CODE) ? BESIDE_CODE : new URL('src/openapi.json', ROOT);

@@ -33,7 +33,7 @@ export async function createCluster(
     if (code !== 0) throw startFailure(dir, initdb.lastLines);
     moveIntoPlace(made, dir, options.durable);
   } catch (error) {
-    // The winner of a race cleans up, and may have taken this folder away under our feet.
+    // Another process was first: its cluster is as good, and it may have cleaned ours away under our feet.
     if (!hasCluster(dir, binaries.major)) throw explain(error, dir.path);
   } finally {
     fs.rmSync(unfinished, { recursive: true, force: true, maxRetries: 3 });
@@ -51,14 +51,8 @@ export function startFailure(dir: DataDirectory, lines: readonly string[]): Data
 }
 
 function moveIntoPlace(made: string, dir: DataDirectory, durable: boolean): void {
-  try {
-    // Replaces nothing but an empty folder.
-    fs.renameSync(made, dir.clusterPath);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error;
-    return;
-  }
+  // Replaces nothing but an empty folder, and fails when another process was first.
+  fs.renameSync(made, dir.clusterPath);
   if (!durable) return;
   const folder = fs.openSync(dir.path, 'r');
   try {

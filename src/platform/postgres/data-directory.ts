@@ -10,6 +10,9 @@ import { dirname, join } from 'node:path';
 
 const UNFINISHED = 'postgres.new-';
 
+/** Bytes. PostgreSQL's programs abort without a word when the paths of their files pass 1,023. */
+const LONGEST_PATH = 900;
+
 /** Why no embedded PostgreSQL can be had; the message is one line for the person at the terminal: what is going on and what to do. */
 export class DataDirError extends Error {
   override readonly name = 'DataDirError';
@@ -29,6 +32,7 @@ export interface DataDirectory {
 
 /** Makes the folder (0700) when it is missing. @throws DataDirError when it isn't a folder that this user may write. */
 export function openDataDirectory(path: string): DataDirectory {
+  if (Buffer.byteLength(path) > LONGEST_PATH) throw tooLong(path);
   try {
     makeFolder(path);
     if (!fs.statSync(path).isDirectory()) throw new DataDirError(`The data folder ${path} is not a folder${ELSEWHERE}`);
@@ -150,12 +154,14 @@ export function explain(error: unknown, path: string): unknown {
     case 'EDQUOT':
       return noSpace(path, error);
     case 'ENAMETOOLONG':
-      return new DataDirError(`The path of the data folder ${path} is too long: set CAPSTAN_DATA_DIR`, {
-        cause: error,
-      });
+      return tooLong(path, error);
     default:
       return error;
   }
+}
+
+function tooLong(path: string, cause?: unknown): DataDirError {
+  return new DataDirError(`The path of the data folder ${path} is too long: set CAPSTAN_DATA_DIR`, { cause });
 }
 
 export function noSpace(path: string, cause?: unknown): DataDirError {

@@ -41,7 +41,7 @@ export interface GuardedProcess {
 //   nothing. Where there is no flock program or the file system can't, PostgreSQL's own lock file decides alone.
 // - A stale lock file is removed under that lock, so nobody else's fresh one can be meant. An empty one may be just
 //   being written, so it is removed under the lock only.
-// - SIGINT is sent until it is heeded: a program that has only just been started ignores it.
+// - SIGINT is sent until it is heeded, since a program that has only just been started ignores it; SIGQUIT after 20 s.
 // - The guard outlives SIGTERM and SIGHUP, which are meant for the process that holds the pipe.
 const GUARD = `
 lock=$1; stale=$2; libraries=$3; shift 3
@@ -62,7 +62,15 @@ fi
 ) &
 program=$!
 exec 9<&-
-{ read -r nothing <&3; while kill -INT $program; do sleep 1; done; } 2>/dev/null &
+{
+  read -r nothing <&3
+  tries=0
+  while kill -INT $program; do
+    sleep 1
+    tries=$((tries + 1))
+    if [ $tries -ge 20 ]; then kill -QUIT $program; fi
+  done
+} 2>/dev/null &
 watch=$!
 exec 3<&-
 trap : INT TERM HUP

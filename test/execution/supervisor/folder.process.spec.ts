@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { closeSync, constants, existsSync, mkdtempSync, openSync, rmSync, utimesSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { removeAbandoned } from '../../../src/execution/supervisor/abandoned.js';
 import { compiledSource } from '../../compiled.js';
 
 const DEEP = 'for (let i = 0; i < 60; i++) { fs.mkdirSync("d".repeat(100)); process.chdir("d".repeat(100)); }';
@@ -33,5 +34,24 @@ describe('a tool’s folder is removed', () => {
     const { folder, outside } = await removeAsOrdinaryUser(prepare);
     expect(existsSync(folder)).toBe(false);
     expect(existsSync(outside)).toBe(true);
+  });
+});
+
+describe('a folder that a killed supervisor left behind', () => {
+  it('S4-19 is removed by the next one; that of a living supervisor, a young one and a stranger are left alone', async () => {
+    const base = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
+    onTestFinished(() => rmSync(base, { recursive: true, force: true }));
+    const made = (name: string) => {
+      execFileSync('sh', ['-c', `mkdir ${name}; mkfifo ${name}/keeper; : > ${name}/secret`], { cwd: base });
+      return join(base, name);
+    };
+    const [dead, living, stranger] = [made('capstan-tools-dead'), made('capstan-tools-live'), made('other-dead')];
+    const readFd = openSync(join(living, 'keeper'), constants.O_RDONLY | constants.O_NONBLOCK);
+    onTestFinished(() => closeSync(readFd));
+    const later = Date.now() + 61_000;
+    const young = made('capstan-tools-young');
+    utimesSync(young, later / 1_000, later / 1_000);
+    await removeAbandoned(base, later);
+    expect([dead, living, stranger, young].map((folder) => existsSync(folder))).toEqual([false, true, true, true]);
   });
 });

@@ -51,8 +51,8 @@ export function install(folder: string): void {
   fs.symlinkSync(join(REPOSITORY, 'node_modules'), join(folder, 'node_modules'));
 }
 
-/** Like `install`, with copied packages: no library links, and nothing that anybody may write. */
-export function installReadOnly(folder: string): void {
+/** Like `install`, with copied packages: no library links, and no way to make them. The answer makes it removable. */
+export function installReadOnly(folder: string): () => void {
   install(folder);
   fs.rmSync(join(folder, 'node_modules'));
   const from = join(REPOSITORY, 'node_modules');
@@ -63,7 +63,9 @@ export function installReadOnly(folder: string): void {
       filter: (path) => !fs.lstatSync(path).isSymbolicLink(),
     });
   }
-  fs.chmodSync(join(folder, 'node_modules', platform, 'native/lib'), 0o555);
+  const libraries = join(folder, 'node_modules', platform, 'native/lib');
+  fs.chmodSync(libraries, 0o555);
+  return () => fs.chmodSync(libraries, 0o755);
 }
 
 /** `asOrdinaryUser` makes it nobody's process when the tests run as root. `through` goes before the command. */

@@ -23,10 +23,11 @@ const template = join(folder, 'template');
 const owners: Owner[] = [];
 let count = 0;
 let scratch = '';
+let makeRemovable = () => {};
 
 beforeAll(async () => {
   install(installation);
-  installReadOnly(readOnlyInstallation);
+  makeRemovable = installReadOnly(readOnlyInstallation);
   await (await start(template)).stop();
 });
 afterEach(async () => {
@@ -34,7 +35,10 @@ afterEach(async () => {
   await Promise.all(owners.splice(0).map(({ exited }) => exited));
   if (scratch) fs.rmSync(scratch, { recursive: true, force: true });
 });
-afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
+afterAll(() => {
+  makeRemovable();
+  fs.rmSync(folder, { recursive: true, force: true });
+});
 
 /** A path for one test, in a folder open to everybody. */
 function path(name: string): string {
@@ -77,8 +81,11 @@ test('a path that is a file, or leads through one, is refused', async () => {
 
 test('a folder that can never be made is refused', async () => {
   await expect(start('/proc/capstan')).rejects.toThrow(/\/proc\/capstan can't be (made|used)/);
-  const tooLong = path('x'.repeat(300));
-  await expect(start(tooLong)).rejects.toThrow(`The path of the data folder ${tooLong} is too long`);
+  const longName = path('x'.repeat(300));
+  const longPath = join(longName, '..', ...Array(10).fill('x'.repeat(100)));
+  for (const dataDir of [longName, longPath])
+    await expect(start(dataDir)).rejects.toThrow(`The path of the data folder ${dataDir} is too long`);
+  expect(fs.readdirSync(scratch)).toEqual([]);
 });
 
 test('a folder that this user may not write, or make, is refused and its owner named', async () => {
