@@ -44,9 +44,10 @@ it('counts failed tests', async () => {
   expect(await run({ 'a.spec.ts': GOOD, 'b.spec.ts': failing })).toEqual({ lastLine: '2 passed, 2 failed', code: 1 });
 });
 
-it('counts a file that cannot be loaded as a failure', async () => {
+it('counts each file that cannot be loaded as a failure', async () => {
   const broken = `import './nowhere.js'; it('c', () => {});`;
-  expect(await run({ 'a.spec.ts': GOOD, 'b.spec.ts': broken })).toEqual({ lastLine: '2 passed, 1 failed', code: 1 });
+  const files = { 'a.spec.ts': GOOD, 'b.spec.ts': broken, 'c.spec.ts': broken };
+  expect(await run(files)).toEqual({ lastLine: '2 passed, 2 failed', code: 1 });
 });
 
 it('counts a file without any test as a failure', async () => {
@@ -60,21 +61,26 @@ it('counts a failed beforeAll as a failure though none of its tests ran', async 
   expect(code).toBe(1);
 });
 
-it('counts an error outside any test as a failure', async () => {
-  const late = `it('c', () => { void Promise.reject(new Error('nobody waits')); });`;
-  expect(await run({ 'a.spec.ts': late })).toEqual({ lastLine: '1 passed, 1 failed', code: 1 });
+it('counts an error outside any test as a failure of its own', async () => {
+  const late = `it('c', () => { void Promise.reject(new Error('nobody waits')); }); it('d', () => expect(1).toBe(2));`;
+  expect(await run({ 'a.spec.ts': late })).toEqual({ lastLine: '1 passed, 2 failed', code: 1 });
 });
 
-it('counts a worker that died under its tests as a failure', async () => {
-  const death = `it('c', () => { process.kill(process.pid, 'SIGKILL'); });`;
-  const { lastLine, code } = await run({ 'a.spec.ts': death }, `pool: 'forks',`);
-  expect(lastLine).toMatch(/^0 passed, [1-9] failed/);
+it('counts as failures the tests that a dying worker left without a result', async () => {
+  const death = `it('c', () => { process.kill(process.pid, 'SIGKILL'); }); it('d', () => {});`;
+  const { lastLine, code } = await run({ 'a.spec.ts': GOOD, 'b.spec.ts': death }, `pool: 'forks',`);
+  expect(lastLine).toBe('2 passed, 3 failed');
   expect(code).toBe(1);
 });
 
 it('counts a global set-up that threw as a failure', async () => {
   const files = { 'a.spec.ts': GOOD, 'setup.ts': `export default () => { throw new Error('no database'); };` };
   expect(await run(files, `globalSetup: ['./setup.ts'],`)).toEqual({ lastLine: '0 passed, 1 failed', code: 1 });
+});
+
+it('counts as a failure what only the exit code tells', async () => {
+  const files = { 'a.spec.ts': GOOD, 'setup.ts': `export default () => () => { process.exitCode = 3; };` };
+  expect(await run(files, `globalSetup: ['./setup.ts'],`)).toEqual({ lastLine: '2 passed, 1 failed', code: 3 });
 });
 
 it('calls a run without any test failed, even where vitest is told to let it pass', async () => {

@@ -3,7 +3,7 @@
  * installation when `CAPSTAN_TEST_URL` names its base; then `CAPSTAN_TOKEN` is a token of its organization `default`
  * and `DATABASE_URL` its database. The same specs run against both.
  */
-import { request as httpRequest } from 'node:http';
+import { Agent, request as httpRequest } from 'node:http';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import pg from 'pg';
 import { pino } from 'pino';
@@ -64,6 +64,8 @@ export interface Surface {
 export interface LocalSurface extends Surface {
   readonly platform: Platform;
   readonly app: NestFastifyApplication;
+  /** Where the application listens, from the first call on. */
+  base(): Promise<string>;
 }
 
 /** The installation that `CAPSTAN_TEST_URL` names, otherwise an application in this process. */
@@ -86,12 +88,13 @@ export async function openLocalSurface(): Promise<LocalSurface> {
   const token = `cap_${newId()}`;
   const { app, platform } = await openApp(db, token);
   let url: Promise<string> | undefined;
-  const send = async (request: Ready): Promise<Answer> => {
-    if (!request.overTheWire && !Array.isArray(request.body)) return inject(app, request);
+  const base = () => {
     url ??= listen(app);
-    return overHttp(await url, request);
+    return url;
   };
-  return { ...(await surfaceOn(db, token, send, () => app.close())), app, platform };
+  const send = async (request: Ready): Promise<Answer> =>
+    request.overTheWire || Array.isArray(request.body) ? overHttp(await base(), request) : inject(app, request);
+  return { ...(await surfaceOn(db, token, send, () => app.close())), app, platform, base };
 }
 
 type Ready = Request & { readonly headers: Headers };
@@ -167,8 +170,7 @@ async function openApp(
   return { app, platform };
 }
 
-/** Where a local application listens, from now on. */
-export async function listen(app: NestFastifyApplication): Promise<string> {
+async function listen(app: NestFastifyApplication): Promise<string> {
   await app.listen(0, '127.0.0.1');
   const address = app.getHttpServer().address();
   if (typeof address !== 'object' || address === null) throw new Error('the application does not listen');
@@ -203,16 +205,21 @@ async function inject(app: NestFastifyApplication, request: Ready): Promise<Answ
   return answerOf(answer.statusCode, answer.headers, answer.rawPayload);
 }
 
+/** Connections are kept: a walk of a thousand pages would otherwise open as many. */
+const connections = new Agent({ keepAlive: true, maxFreeSockets: 8 });
+
 function overHttp(base: string, request: Ready): Promise<Answer> {
   const { hostname, port } = new URL(base);
   const payload = payloadOf(request);
   return new Promise((resolve, reject) => {
     const { method = 'GET', path, headers } = request;
-    const sent = httpRequest({ hostname, port, method, path, headers, agent: false }, (received) => {
+    const sent = httpRequest({ hostname, port, method, path, headers, agent: connections }, (received) => {
       const parts: Buffer[] = [];
       received.on('data', (part: Buffer) => parts.push(part));
       received.on('error', reject);
-      received.on('end', () => resolve(answerOf(received.statusCode ?? 0, received.headers, Buffer.concat(parts))));
+      received.on('end', () => {
+        resolve(answerOf(received.statusCode ?? 0, received.headers, Buffer.concat(parts)));
+      });
     });
     sent.on('error', reject);
     if (Array.isArray(payload)) {

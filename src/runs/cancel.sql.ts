@@ -33,15 +33,11 @@ export interface Canceled {
 export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Canceled[]> {
   return pool.run<Canceled[]>(
     (sql) => sql`
-    with input as (
-      select distinct on (i."runId", i."organizationId") i.* -- a set names each run once
-      from jsonb_to_recordset(${sql.json(cancels as unknown as JsonValue)}::jsonb) as i (
-        "runId" uuid, "organizationId" uuid, chain text, object text, kind text, detail text, by text, "byName" text)
-    ),
-    locked as materialized (
+    with locked as materialized (
       select l.run_id, l.state, l.holder, l.claimed_at, l.started_at, l.cancel_requested_at, i.chain, i.object, i.kind,
              i.detail, i.by, i."byName" as by_name
-      from input i
+      from jsonb_to_recordset(${sql.json(cancels as unknown as JsonValue)}::jsonb) as i (
+        "runId" uuid, "organizationId" uuid, chain text, object text, kind text, detail text, by text, "byName" text)
       join live_runs l on l.run_id = i."runId" and l.organization_id = i."organizationId"
       order by l.run_id
       for update of l
@@ -65,6 +61,7 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
       select run_day, run_id, event_seq, 'run.cancel_requested', cancel_requested_at,
              jsonb_build_object('kind', kind, 'by', by, 'detail', detail)
       from flagged
+      returning run_id
     ),
     requested as (
       select run_id, chain,
@@ -72,6 +69,7 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
                'action', 'run.cancel_requested', 'object', object, 'principal', by, 'principalName', by_name,
                'cancelKind', kind, 'fence', fence)) as payload
       from flagged
+      where (select count(*) from request_event) >= 0        -- everything is written before the chain's lock is taken
     ),
     ending as materialized (
       select k.run_id, 'canceled' as state, 'canceled' as code, k.kind, k.detail, null::integer as exit_code,

@@ -130,14 +130,10 @@ export function releaseIfHeld(
 ): Promise<{ runId: string; state: 'pending' | 'canceled' }[]> {
   return pool.run<{ runId: string; state: 'pending' | 'canceled' }[]>(
     (sql) => sql`
-    with input as (
-      select distinct on (i."runId", i.fence) i.*            -- a set names each run once
+    with locked as materialized (
+      select l.*, i.chain, i.object, i.worker
       from jsonb_to_recordset(${sql.json(releases as unknown as JsonValue)}::jsonb)
              as i ("runId" uuid, fence integer, chain text, object text, worker text)
-    ),
-    locked as materialized (
-      select l.*, i.chain, i.object, i.worker
-      from input i
       join live_runs l on l.run_id = i."runId"
       where l.holder = ${worker}
         and l.fence = i.fence

@@ -45,6 +45,7 @@ export function endingCtes(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
                'state', state, 'code', code, 'kind', kind, 'detail', detail, 'exitCode', exit_code, 'signal', signal,
                'fence', fence))
       from outcome
+      returning run_id
     ),
     ended as (
       select run_id, chain, state,
@@ -55,5 +56,6 @@ export function endingCtes(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
                'startedAt', instant_text(started_at), 'endedAt', instant_text(ended_at),
                'specDigest', spec_digest, 'outputDigest', output_digest)) as payload
       from outcome
+      where (select count(*) from end_event) >= 0            -- everything is written before the chain's lock is taken
     )`;
 }

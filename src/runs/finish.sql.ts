@@ -28,19 +28,15 @@ export function finishIfHeld(pool: Pool, worker: string, finishes: readonly Fini
   const rows = finishes.map(({ outcome, ...rest }) => ({ ...rest, ...outcome }));
   return pool.run<{ runId: string }[]>(
     (sql) => sql`
-    with input as (
-      select distinct on (i."runId", i.fence) i.*            -- a set names each run once
-      from jsonb_to_recordset(${sql.json(rows as unknown as JsonValue)}::jsonb) as i (
-        "runId" uuid, fence integer, state text, code text, kind text, detail text, "exitCode" integer, signal text,
-        output jsonb, "outputDigest" text, worker text, "workerName" text, object text, chain text)
-    ),
-    ending as materialized (
+    with ending as materialized (
       select l.run_id, i.state, i.code, case i.state when 'canceled' then l.cancel_kind else i.kind end as kind,
              case i.state when 'canceled' then l.cancel_detail else i.detail end as detail,
              i."exitCode" as exit_code, i.signal,
              nullif(i.output, 'null'::jsonb) as output, i."outputDigest" as output_digest, i.worker as by,
              i."workerName" as by_name, i.object, i.worker, i.chain
-      from input i
+      from jsonb_to_recordset(${sql.json(rows as unknown as JsonValue)}::jsonb) as i (
+        "runId" uuid, fence integer, state text, code text, kind text, detail text, "exitCode" integer, signal text,
+        output jsonb, "outputDigest" text, worker text, "workerName" text, object text, chain text)
       join live_runs l on l.run_id = i."runId"
       where l.holder = ${worker}                             -- still this life's
         and l.fence = i.fence                                -- and this claim's

@@ -70,7 +70,6 @@ export class OutputController {
     void reply
       .header('content-type', 'text/plain; charset=utf-8')
       .header('accept-ranges', 'bytes')
-      .header('cache-control', 'no-store')
       .header('content-length', to - from);
     const content = request.method === 'HEAD' ? [] : part.content();
     await reply.send(Readable.from(content, { objectMode: false }));

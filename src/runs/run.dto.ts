@@ -3,9 +3,9 @@ import { formatDuration } from '../kernel/duration.js';
 import { encodeId } from '../kernel/ids.js';
 import { Documented } from '../platform/http/document.js';
 import { nullable, orNull } from '../platform/http/schema.js';
+import { endOf } from './end.rules.js';
 import type { RunRow } from './read.sql.js';
 import { CANCEL_KINDS, END_CODES, KINDS, ORIGINS, type Principal, RUN_STATES } from './run.js';
-import { endOf } from './runs.service.js';
 import { CommandSpec, NoopSpec, ScriptSpec } from './spec.dto.js';
 
 class PrincipalDto {

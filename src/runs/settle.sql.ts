@@ -49,15 +49,11 @@ export interface Settled {
 export function settleIfOrphaned(pool: Pool, settles: readonly Settle[]): Promise<Settled[]> {
   return pool.run<Settled[]>(
     (sql) => sql`
-    with input as (
-      select distinct on (i."runId", i.holder) i.*           -- a set names each run once
-      from jsonb_to_recordset(${sql.json(settles as unknown as JsonValue)}::jsonb) as i (
-        "runId" uuid, holder uuid, chain text, object text, worker text, by text, "byName" text)
-    ),
-    locked as materialized (
+    with locked as materialized (
       select l.run_id, l.state, l.fence, l.cancel_requested_at, l.cancel_kind, l.cancel_detail, i.chain, i.object,
              i.worker, i.by, i."byName" as by_name
-      from input i
+      from jsonb_to_recordset(${sql.json(settles as unknown as JsonValue)}::jsonb) as i (
+        "runId" uuid, holder uuid, chain text, object text, worker text, by text, "byName" text)
       join live_runs l on l.run_id = i."runId"
       join workers w on w.id = l.holder
       where l.holder = i.holder                              -- not claimed again meanwhile
@@ -78,6 +74,7 @@ export function settleIfOrphaned(pool: Pool, settles: readonly Settle[]): Promis
       insert into run_events (run_day, run_id, seq, type, at, data)
       select run_day, run_id, event_seq, 'run.requeued', db_now(), jsonb_build_object('worker', worker, 'fence', fence)
       from back
+      returning run_id
     ),
     requeued as (
       select run_id, chain,
@@ -85,6 +82,7 @@ export function settleIfOrphaned(pool: Pool, settles: readonly Settle[]): Promis
                'action', 'run.requeued', 'object', object, 'principal', by, 'principalName', by_name,
                'worker', worker, 'fence', fence, 'reason', 'worker_lost') as payload
       from back
+      where (select count(*) from requeue_event) >= 0        -- everything is written before the chain's lock is taken
     ),
     ending as materialized (
       select k.run_id,

@@ -38,7 +38,7 @@ export interface Submitted {
  * Inserts runs that are new.
  *
  * guard     run id unseen anywhere; key unseen in its organization
- * outcomes  one row per run that was made; what is missing was a replay or a clash: see `findEarlier`
+ * outcomes  one row per run that was made; what is missing was a replay or a clash: see `findKeys` and `findRuns`
  * locks     idempotency keys (by organization, key) → runs → live rows → events → chains
  * size      no part joins one CTE with another: the planner takes them for a few rows, and loops over 200 × 200 × 200
  * errors    23505 when the same run id is being made by somebody else at this moment: send again
@@ -77,6 +77,7 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[]): Promise<Submit
              "notBefore", origin, principal, id, "rerunOf", traceparent, created_at
       from fresh
       order by ord
+      returning id
     ),
     live as (
       insert into live_runs (run_id, organization_id, created_at, run_day, state, queue, priority, not_before, event_seq)
@@ -84,27 +85,30 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[]): Promise<Submit
              case when "notBefore" > db_now() then "notBefore" end, 1
       from fresh
       order by ord                                                       -- positions follow the order of arrival
+      returning run_id
     ),
     event as (
       insert into run_events (run_day, run_id, seq, type, at, data)
       select (created_at at time zone 'UTC')::date, id, 1, 'run.submitted', created_at,
              jsonb_build_object('origin', origin, 'principal', principal)
       from fresh
+      returning run_id
     ),
     entry as (
       select array_agg(f.chain order by f.entry) as chains,
              array_agg(f.id order by f.entry) as run_ids,
+             array_agg(f.created_at order by f.entry) as instants,
              array_agg(jsonb_strip_nulls(jsonb_build_object(
                'action', 'run.submitted', 'object', f.object, 'principal', f.principal ->> 'id',
                'principalName', f.principal ->> 'name', 'kind', f.kind, 'queue', f.queue, 'origin', f.origin,
                'specDigest', f."specDigest", 'key', f.key)) order by f.entry) as payloads
       from fresh f
+      where (select count(*) from record) + (select count(*) from live) + (select count(*) from event) >= 0
+                                                                         -- all is written before the chain's lock
     )
-    select f.id, f.created_at, a.receipt
+    select e.run_ids[a.entry] as id, e.instants[a.entry] as created_at, a.receipt
     from entry e
-    cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a
-    join fresh f on f.entry = a.entry
-    order by f.ord`,
+    cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a   -- joined to nothing: it runs once`,
   );
 }
 

@@ -223,18 +223,18 @@ export class Ground {
   }
 
   /**
-   * Holds what `lock` locks while `start` sends its statements, until `waiters` of them wait; then ends the holding
-   * transaction with `end` and answers with what the statements said.
+   * Holds what these statements lock while `start` sends others, until `waiters` of them wait; then ends the holding
+   * transaction with `end` and answers with what the others said.
    */
   async behind<T>(
-    lock: readonly [text: string, values: readonly unknown[]],
+    locks: readonly (readonly [text: string, values: readonly unknown[]])[],
     waiters: number,
     start: () => Promise<T>,
     end: 'commit' | 'rollback',
   ): Promise<T> {
     const session = await this.db.session();
     await session.query('begin');
-    await session.query(lock[0], [...lock[1]]);
+    for (const [text, values] of locks) await session.query(text, [...values]);
     const answer = start();
     answer.catch(() => undefined);
     await this.waiting(waiters);

@@ -196,22 +196,35 @@ const ANSWERS = letters(['none', 'fresh', 'stale']);
 const COMMANDS = letters([...new Set(RUN_TRANSITIONS.map((row) => row.command))]);
 
 const bits = (...values: boolean[]) => values.reduce((sum, value) => sum * 2 + (value ? 1 : 0), 0);
-const textOf = (m: Message) =>
-  `${COMMANDS.get(m.command)}${m.worker}${m.run}${m.fence}${m.saw === undefined ? '' : m.saw}`;
+/** Every order of the workers: they are alike, so two states that differ only in who is who are one. */
+function ordersOf(n: number): number[][] {
+  if (n === 0) return [[]];
+  return ordersOf(n - 1).flatMap((order) =>
+    Array.from({ length: n }, (_, place) => [...order.slice(0, place), n - 1, ...order.slice(place)]),
+  );
+}
+const ORDERS = [0, 1, 2, 3].map(ordersOf);
 
 /** What tells two states apart. Entries are left out: each of them is checked against what is in here. */
 function keyOf(state: State): string {
-  let key = '';
-  for (const r of state.runs) {
-    key += `${STANDINGS.get(r.at)}${r.fence}${r.holder}${bits(r.flagged)}${r.returned}${r.starts}${r.spawns}`;
-  }
-  for (const w of state.workers) {
-    key += `${ROWS.get(w.row)}${ANSWERS.get(w.answer)}${bits(w.lease, w.jumped, w.up, w.ahead, w.claiming, ...w.tools)}`;
-    for (const known of w.memory) key += `${PHASES.get(known.phase)}${known.fence}`;
-  }
+  const whole = state.workers.map((w) => {
+    let text = `${ROWS.get(w.row)}${ANSWERS.get(w.answer)}${bits(w.lease, w.jumped, w.up, w.ahead, w.claiming, ...w.tools)}`;
+    for (const known of w.memory) text += `${PHASES.get(known.phase)}${known.fence}`;
+    return text;
+  });
   const { lost, twice, crash, outage, jump, cancel, drain } = state.left;
-  const mail = state.mail.length > 1 ? state.mail.map(textOf).sort().join() : state.mail.map(textOf).join();
-  return `${key}${mail};${lost}${twice}${crash}${outage}${jump}${cancel}${drain}`;
+  let least: string | undefined;
+  for (const order of ORDERS[state.workers.length] ?? []) {
+    const place = (w: number) => (w < 0 ? '-' : order.indexOf(w));
+    let key = order.map((w) => whole[w]).join('');
+    for (const r of state.runs) {
+      key += `${STANDINGS.get(r.at)}${r.fence}${place(r.holder)}${r.flagged ? 1 : 0}${r.returned}${r.starts}${r.spawns}`;
+    }
+    const mail = state.mail.map((m) => `${COMMANDS.get(m.command)}${place(m.worker)}${m.run}${m.fence}${m.saw ?? ''}`);
+    key += mail.length > 1 ? mail.sort().join() : mail.join();
+    if (least === undefined || key < least) least = key;
+  }
+  return `${least};${lost}${twice}${crash}${outage}${jump}${cancel}${drain}`;
 }
 
 type Move = [label: string, fault: boolean, change: (next: State) => void];
@@ -238,7 +251,7 @@ function statementMoves(state: State, setting: Setting): Move[] {
   const moves: Move[] = [];
   const met = new Set<string>();
   state.mail.forEach((m, place) => {
-    const text = textOf(m);
+    const text = `${m.command} ${m.worker} ${m.run} ${m.fence} ${m.saw}`;
     if (met.has(text)) return;
     met.add(text);
     const name = `${m.command} of run ${m.run}${m.worker < 0 ? '' : ` for worker ${m.worker}`}${m.fence ? ` fence ${m.fence}` : ''}`;
@@ -298,7 +311,9 @@ function execute(next: State, m: Message, answered: boolean, setting: Setting): 
     if (!worker) return;
     worker.claiming = false;
     const run = next.runs[wanted];
-    if (taken && run && answered && worker.up) worker.memory[wanted] = { phase: 'inbox', fence: run.fence };
+    // An answer left unread differs from one that was read only where it may count as lost.
+    const phase = next.left.lost > 0 ? 'inbox' : 'claimed';
+    if (taken && run && answered && worker.up) worker.memory[wanted] = { phase, fence: run.fence };
     return;
   }
   const result = changeRun(next, m, setting);

@@ -323,6 +323,22 @@ describe('an id that the caller chose', () => {
   });
 });
 
+it('runs submitted together leave one audit entry each, and the receipts name them', async () => {
+  const answers = await Promise.all(Array.from({ length: 40 }, () => submit({ kind: 'noop' })));
+  const session = await surface.session();
+  const ids = answers.map((answer) => uuidOf(answer.json.id));
+  const { rows } = await session.query(
+    `select run_id, chain_id || ':' || seq || ':' || encode(link, 'hex') as receipt
+     from audit_entries where run_id = any ($1::uuid[])`,
+    [ids],
+  );
+  expect(rows.length, 'a flush appended its entries more often than once').toBe(40);
+  const receipts = new Map(rows.map((row) => [row.run_id, row.receipt]));
+  for (const answer of answers) {
+    expect(answer.headers['audit-receipt']).toBe(receipts.get(uuidOf(answer.json.id)));
+  }
+});
+
 it('a traceparent is kept when it follows the standard, and dropped otherwise', async () => {
   const session = await surface.session();
   const keptOf = async (traceparent: string) => {

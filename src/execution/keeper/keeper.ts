@@ -14,6 +14,8 @@ export interface KeeperSettings {
   readonly toolDeadlineMs: number;
   /** … and kills them this much later. */
   readonly graceMs: number;
+  /** Bound of opening a session and of each statement; the renewal interval, at most 5 s, unless told otherwise. */
+  readonly statementLimitMs?: number;
   /** Length of a tick of the main thread and of the keeper; 1 s unless told otherwise. */
   readonly tickMs?: number;
 }

@@ -31,7 +31,7 @@ export class Renewer {
     private readonly ports: RenewerPorts,
   ) {
     this.pipe = new ExtensionPipe(life, ports.memory);
-    this.limitMs = statementLimitMs(ports.settings.renewMs);
+    this.limitMs = ports.settings.statementLimitMs ?? statementLimitMs(ports.settings.renewMs);
   }
 
   /** Sends the first renewal at once. Resolves when the life is ended or over; never rejects. */

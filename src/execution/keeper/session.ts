@@ -63,16 +63,15 @@ export class Session implements RenewTx {
     return !this.isDead;
   }
 
-  /** At once and without a farewell; a statement in flight fails. */
-  destroy(): void {
-    this.isDead = true;
-    this.socket.destroy();
-  }
-
   /** Says farewell to the server. */
   async close(): Promise<void> {
     this.isDead = true;
     await this.bounded(this.client.end(), this.settings.limitMs, 'close').catch(() => undefined);
+  }
+
+  private destroy(): void {
+    this.isDead = true;
+    this.socket.destroy();
   }
 
   private lose(): void {
@@ -104,8 +103,7 @@ export class Session implements RenewTx {
 
 async function connectAndSet(client: pg.Client, limitMs: number): Promise<void> {
   await client.connect();
-  // By `set`, for a pooler refuses unknown start-up parameters. A statement the keeper gave up mustn't go on waiting for
-  // a lock and be executed long after.
-  const limit = Math.ceil(limitMs);
-  await client.query(`set statement_timeout = ${limit}; set lock_timeout = ${limit}`);
+  // By `set`, for a pooler refuses unknown start-up parameters. What the keeper gave up mustn't wait for a lock in the
+  // server and be executed long after.
+  await client.query(`set statement_timeout = ${Math.ceil(limitMs)}`);
 }

@@ -16,13 +16,14 @@ import { requestIdOf } from './request-id.js';
 import { Routes } from './routes.js';
 
 const MAX_BODY_BYTES = 1024 * 1024;
-/** A whole request must have arrived within this, its headers within half of it: nobody holds a connection for less. */
+/** A whole request must have arrived within this, its headers within half of it. */
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than a balancer keeps an idle connection (60 s is usual), so that it never sends into a closing one. */
 const KEEP_ALIVE_MS = 65_000;
 
 /** Headers of every answer; a page with content of its own sets its own policy. */
 const EVERY_ANSWER = Object.freeze({
+  'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',

@@ -37,7 +37,6 @@ export class ProblemFilter implements ExceptionFilter {
     void reply
       .status(problem.status)
       .header('content-type', PROBLEM_TYPE)
-      .header('cache-control', 'no-store')
       .send(JSON.stringify(problemDocument(problem, requestId)));
   }
 

@@ -1,13 +1,12 @@
-/** A keeper on a real database, the far end of its pipe in a process of its own, and a witness of every renewal. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { writeSync } from 'node:fs';
+/** A keeper on a real database and a real pipe, and a witness of every renewal. */
+import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import type { KeeperClient, KeeperOptions } from '../../../src/execution/keeper/keeper.client.js';
 import type { KeeperEvent } from '../../../src/execution/keeper/keeper.js';
+import { makeFifos } from '../../../src/execution/supervisor/fifo.js';
 import {
   decodeExtension,
   type Extension,
@@ -19,8 +18,15 @@ import { compiledSource } from '../../compiled.js';
 
 export type StartKeeper = (options: KeeperOptions) => KeeperClient;
 
-/** Long limits, and renewals that a test needn't wait for. */
-export const NORMAL = { ttlMs: 15_000, renewMs: 300, stallLimitMs: 70_000, toolDeadlineMs: 3_000, graceMs: 1_000 };
+/** Renewals that a test needn't wait for, and limits that a busy machine keeps. */
+export const NORMAL = {
+  ttlMs: 15_000,
+  renewMs: 250,
+  statementLimitMs: 5_000,
+  stallLimitMs: 70_000,
+  toolDeadlineMs: 3_000,
+  graceMs: 1_000,
+};
 
 /** `startKeeper` as it is built, for a thread's entry must be JavaScript. */
 export async function compiledKeeper(): Promise<StartKeeper> {
@@ -120,76 +126,72 @@ export class Workers {
   }
 }
 
-/** Reads frames where a supervisor would. Its lines carry what came, as hex. */
-const READER = `require('fs').createReadStream('', { fd: 3 }).on('data', (b) => console.log(b.toString('hex')))`;
 /** In frames of no life. */
 const FILLING = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-export class PipeReader {
-  /** In order of arrival. */
-  readonly frames: Extension[] = [];
-  onFrame: (frame: Extension) => void = () => undefined;
-  private rest: Buffer = Buffer.alloc(0);
+/** A keeper's pipe as a supervisor has it, with both its ends in the test's hands. */
+export class KeeperPipe {
+  private readonly read: Extension[] = [];
+  private readonly open: Set<number>;
 
-  private constructor(readonly child: ChildProcess) {
-    if (!child.stdout) throw new Error('no stdout');
-    // Killed with unread frames, it resets its end.
-    child.stdio[3]?.on('error', () => undefined);
-    createInterface({ input: child.stdout }).on('line', (hex) => this.take(Buffer.from(hex, 'hex')));
+  private constructor(
+    private readonly readFd: number,
+    /** The writing end, non-blocking. */
+    readonly fd: number,
+  ) {
+    this.open = new Set([readFd, fd]);
   }
 
-  static start(): PipeReader {
-    return new PipeReader(spawn(process.execPath, ['-e', READER], { stdio: ['ignore', 'pipe', 'inherit', 'pipe'] }));
+  static async make(): Promise<KeeperPipe> {
+    const folder = mkdtempSync(join(tmpdir(), 'keeper-'));
+    const path = join(folder, 'pipe');
+    await makeFifos([path]);
+    const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const pipe = new KeeperPipe(readFd, openSync(path, constants.O_WRONLY | constants.O_NONBLOCK));
+    rmSync(folder, { recursive: true });
+    return pipe;
   }
 
-  get pid(): number {
-    return this.child.pid ?? 0;
+  /** All that came so far, in order. */
+  get frames(): readonly Extension[] {
+    const buffer = Buffer.alloc(KEEPER_FRAME_BYTES);
+    while (this.open.has(this.readFd) && unlessAgain(() => readSync(this.readFd, buffer)) === KEEPER_FRAME_BYTES) {
+      const frame = decodeExtension(buffer, 0);
+      if (frame.incarnation !== FILLING) this.read.push(frame);
+    }
+    return this.read;
   }
 
-  /** The writing end, which is this process's. */
-  get fd(): number {
-    const stream = this.child.stdio[3] as unknown as { readonly _handle: { readonly fd: number } };
-    return stream._handle.fd;
-  }
-
-  /** Until the next frame would not fit. */
+  /** Until one more frame would not fit. */
   fill(): void {
-    try {
-      for (;;) writeSync(this.fd, encodeExtension({ incarnation: FILLING, seq: 0, sentAtNs: 0n }));
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) throw error;
-    }
+    const frame = encodeExtension({ incarnation: FILLING, seq: 0, sentAtNs: 0n });
+    while (unlessAgain(() => writeSync(this.fd, frame)) !== undefined);
   }
 
-  pause(): void {
-    this.child.kill('SIGSTOP');
+  closeReadingEnd(): void {
+    this.closeOnce(this.readFd);
   }
 
-  resume(): void {
-    this.child.kill('SIGCONT');
+  closeWritingEnd(): void {
+    this.closeOnce(this.fd);
   }
 
-  async closeOurEnd(): Promise<void> {
-    const stream = this.child.stdio[3];
-    const closed = new Promise((resolve) => stream?.once('close', resolve));
-    stream?.destroy();
-    await closed;
+  close(): void {
+    this.closeReadingEnd();
+    this.closeWritingEnd();
   }
 
-  async kill(): Promise<void> {
-    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
-    this.child.kill('SIGKILL');
-    await once(this.child, 'exit');
+  private closeOnce(fd: number): void {
+    if (this.open.delete(fd)) closeSync(fd);
   }
+}
 
-  private take(bytes: Buffer): void {
-    this.rest = Buffer.concat([this.rest, bytes]);
-    for (; this.rest.length >= KEEPER_FRAME_BYTES; this.rest = this.rest.subarray(KEEPER_FRAME_BYTES)) {
-      const frame = decodeExtension(this.rest, 0);
-      if (frame.incarnation === FILLING) continue;
-      this.frames.push(frame);
-      this.onFrame(frame);
-    }
+function unlessAgain(act: () => number): number | undefined {
+  try {
+    return act();
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') return undefined;
+    throw error;
   }
 }
 

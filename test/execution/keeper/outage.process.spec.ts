@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { KeeperClient } from '../../../src/execution/keeper/keeper.client.js';
 import { createDatabase, type TestDatabase } from '../../database.js';
-import { compiledKeeper, NORMAL, PipeReader, Recorder, type StartKeeper, until, Workers } from './keeper.fixture.js';
+import { compiledKeeper, KeeperPipe, NORMAL, Recorder, type StartKeeper, until, Workers } from './keeper.fixture.js';
 import { TcpProxy } from './tcp-proxy.fixture.js';
 
 let database: TestDatabase;
@@ -11,7 +11,7 @@ let session: pg.Client;
 let workers: Workers;
 let startKeeper: StartKeeper;
 let proxy: TcpProxy;
-let pipe: PipeReader;
+let pipe: KeeperPipe;
 let keeper: KeeperClient;
 let seen: Recorder;
 let incarnation: string;
@@ -26,20 +26,24 @@ afterAll(() => database.drop());
 
 beforeEach(async () => {
   proxy = await TcpProxy.start(database.url);
-  pipe = PipeReader.start();
+  pipe = await KeeperPipe.make();
   seen = new Recorder();
   incarnation = await workers.insert();
 });
 afterEach(async () => {
   await keeper.close();
-  await Promise.all([pipe.kill(), proxy.close()]);
+  pipe.close();
+  await proxy.close();
 });
 
 function begin(options: Partial<typeof NORMAL> = {}, query = ''): void {
   keeper = startKeeper({ databaseUrl: proxy.through + query, ...NORMAL, ...options, log: seen.log });
   seen.watch(keeper);
-  keeper.begin({ incarnation, pipeFd: pipe.fd, supervisorPid: pipe.pid });
+  keeper.begin({ incarnation, pipeFd: pipe.fd, supervisorPid: 0 });
 }
+
+/** So that a test needn't wait for long, and a busy machine still answers in time. */
+const SOON = { statementLimitMs: 1_000 };
 
 /** From the keeper's side all is well: it renews, and what it renews counts. */
 async function isRenewing(): Promise<void> {
@@ -49,13 +53,13 @@ async function isRenewing(): Promise<void> {
 
 describe('half-open TCP: nothing gets through any more, and no error says so', () => {
   it('is found out within one statement limit; renewals go on over a new connection', async () => {
-    begin({ renewMs: 600 });
+    begin(SOON);
     await isRenewing();
     proxy.goSilent();
     const silentAt = process.hrtime.bigint();
     await until('the loss', () => seen.of('failing').length > 0, 5_000);
     // Until the next renewal is due, then as long again for its answer.
-    expect(Number(process.hrtime.bigint() - silentAt) / 1e6).toBeLessThan(600 + 600 + 500);
+    expect(Number(process.hrtime.bigint() - silentAt) / 1e6).toBeLessThan(NORMAL.renewMs + SOON.statementLimitMs + 500);
     expect(seen.of('failing')[0]?.error).toMatch(/no answer within/);
     proxy.speak();
     await until('the recovery', () => seen.of('recovered').length > 0);
@@ -64,10 +68,10 @@ describe('half-open TCP: nothing gets through any more, and no error says so', (
   });
 
   it('extends nothing for a renewal whose answer was lost, although the database carried it out', async () => {
-    begin({ renewMs: 2_000 });
+    begin(SOON);
     await until('a frame', () => pipe.frames.length > 0);
-    const renewed = await workers.renewalsOf(incarnation);
     proxy.swallowAnswers();
+    const renewed = await workers.renewalsOf(incarnation);
     await until('a renewal without answer', async () => (await workers.renewalsOf(incarnation)) > renewed);
     const [frames, carriedOutAt] = [pipe.frames.length, process.hrtime.bigint()];
     await until('the loss', () => seen.of('failing').length > 0);
@@ -80,7 +84,7 @@ describe('half-open TCP: nothing gets through any more, and no error says so', (
 
   it('a connection that is accepted and never spoken to is given up just so; that is logged once for all tries', async () => {
     proxy.goSilent();
-    begin();
+    begin(SOON);
     await until('the second try', () => proxy.accepted === 2);
     await until('the third try', () => proxy.accepted === 3);
     proxy.speak();
@@ -135,7 +139,7 @@ describe('the database is away', () => {
   });
 
   it('close() ends the thread in bounded time all the same', async () => {
-    begin({ renewMs: 5_000 });
+    begin();
     await isConnected();
     proxy.goSilent();
     const closingAt = performance.now();
@@ -167,7 +171,7 @@ describe('a server without TLS', () => {
 
 describe("what a janitor asks of its own process's keeper", () => {
   it('renewals count from zero after the keeper lost its session, and after others of this process were lost', async () => {
-    begin();
+    begin(SOON);
     await until('two renewals', () => keeper.stats.renewalsSinceLoss >= 2);
     proxy.goSilent();
     await until('the loss', () => keeper.stats.renewalsSinceLoss === 0);

@@ -1,0 +1,270 @@
+/** What holds for every route, now and later: the routes come from the OpenAPI document. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PROBLEMS } from '../../../src/kernel/problems.js';
+import { type Answer, openSurface, type Surface } from '../../send.js';
+
+let surface: Surface;
+let routes: Route[];
+beforeAll(async () => {
+  surface = await openSurface();
+  routes = routesOf((await surface.send({ path: '/openapi.json', token: null })).json);
+});
+afterAll(() => surface.close());
+
+interface Route {
+  readonly method: string;
+  /** With every parameter filled in. */
+  readonly path: string;
+  readonly template: string;
+  readonly isOpen: boolean;
+  readonly body: 'required' | 'none';
+  readonly hasParameters: boolean;
+}
+
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, { security?: unknown[]; requestBody?: unknown }>>>>;
+}
+
+function routesOf(document: Document): Route[] {
+  return Object.entries(document.paths).flatMap(([template, operations]) =>
+    Object.entries(operations).map(([method, operation]) => ({
+      method: method.toUpperCase(),
+      path: template.replace('{id}', '01890000-0000-7000-8000-000000000000'),
+      template,
+      isOpen: operation.security?.length === 0,
+      body: operation.requestBody === undefined ? ('none' as const) : ('required' as const),
+      hasParameters: template.includes('{'),
+    })),
+  );
+}
+
+/** One request for each route that `choose` lets through, and what it was answered. */
+async function forEachRoute(
+  choose: (route: Route) => boolean,
+  send: (route: Route) => Promise<Answer>,
+  check: (answer: Answer, name: string, route: Route) => void,
+): Promise<void> {
+  const chosen = routes.filter(choose);
+  expect(chosen.length).toBeGreaterThan(0);
+  for (const route of chosen) {
+    const name = `${route.method} ${route.template}`;
+    check(await send(route), name, route);
+  }
+}
+
+function expectProblem(answer: Answer, name: string, status: number): void {
+  expect(answer.status, `${name}: ${answer.text.slice(0, 300)}`).toBe(status);
+  expect(answer.headers['content-type'], name).toBe('application/problem+json; charset=utf-8');
+  const problem = answer.json;
+  const { title } = PROBLEMS[problem.code as keyof typeof PROBLEMS];
+  expect(problem, name).toMatchObject({ status, title, type: `urn:capstan:problem:${problem.code}` });
+  expect(problem.detail.length, name).toBeGreaterThan(0);
+  expect(problem.requestId, name).toBe(answer.headers['x-request-id']);
+}
+
+it('the document names the routes that there are', () => {
+  const names = routes.map(({ method, template }) => `${method} ${template}`);
+  expect(names).toEqual(expect.arrayContaining(['POST /v1/runs', 'GET /v1/runs', 'GET /v1/runs/{id}', 'GET /metrics']));
+  expect(
+    routes
+      .filter((route) => route.isOpen)
+      .map((route) => route.template)
+      .sort(),
+  ).toEqual(['/healthz', '/openapi.json', '/readyz']);
+});
+
+describe('credentials', () => {
+  it.each([
+    ['none', null, undefined],
+    ['an unknown token', 'cap_unknown', undefined],
+    ['another scheme', null, 'Basic Og=='],
+    ['an empty token', null, 'Bearer '],
+    ['two tokens', null, 'Bearer a b'],
+    ['a token with a letter that is none', null, 'Bearer caf\u00e9'],
+    ['a token without end', null, `Bearer ${'x'.repeat(4_000)}`],
+  ])('%s: 401 on every closed route, whatever the body is', async (_, token, authorization) => {
+    const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
+    await forEachRoute(
+      (route) => !route.isOpen,
+      ({ method, path }) =>
+        surface.send({
+          method,
+          path,
+          token,
+          headers,
+          ...(method === 'POST' ? { body: Buffer.from('{"no json') } : {}),
+        }),
+      (answer, name) => {
+        expectProblem(answer, name, 401);
+        expect(answer.headers['www-authenticate'], name).toBe('Bearer realm="capstan"');
+      },
+    );
+  });
+
+  it('an open route asks for none', async () => {
+    await forEachRoute(
+      (route) => route.isOpen,
+      ({ method, path }) => surface.send({ method, path, token: null }),
+      (answer, name) => expect(answer.status, name).toBe(200),
+    );
+    expect((await surface.send({ path: '/', token: null })).status).toBe(200);
+  });
+
+  it('the scheme may be written in any case', async () => {
+    const headers = { authorization: `bEARER ${surface.token}` };
+    expect((await surface.send({ path: '/v1/version', token: null, headers })).status).toBe(200);
+  });
+});
+
+it('every answer bears the request’s id, who answered, and what keeps browsers from guessing', async () => {
+  await forEachRoute(
+    () => true,
+    ({ method, path }) => surface.send({ method, path, headers: { 'x-request-id': 'abc-123' } }),
+    (answer, name) => {
+      expect(answer.headers['x-request-id'], name).toBe('abc-123');
+      expect(answer.headers['capstan-replica'], name).toMatch(/^[A-Za-z0-9][A-Za-z0-9._-]*$/);
+      expect(answer.headers, name).toMatchObject({
+        'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+        'referrer-policy': 'no-referrer',
+        'cache-control': 'no-store',
+      });
+      expect(answer.headers['x-powered-by'], name).toBeUndefined();
+      expect(answer.headers.server, name).toBeUndefined();
+    },
+  );
+});
+
+it('an unknown parameter is refused on every route of the API', async () => {
+  await forEachRoute(
+    (route) => route.template.startsWith('/v1/') && !route.hasParameters && route.body === 'none',
+    ({ method, path }) => surface.send({ method, path: `${path}?surprise=1` }),
+    (answer, name) => {
+      expectProblem(answer, name, 422);
+      expect(answer.json.errors, name).toEqual([{ pointer: '?surprise', message: 'unknown member' }]);
+    },
+  );
+  const { id } = (
+    await surface.send({ method: 'POST', path: '/v1/runs', json: { kind: 'noop', queue: surface.queue } })
+  ).json;
+  await forEachRoute(
+    (route) => route.hasParameters,
+    ({ method, template }) => surface.send({ method, path: `${template.replace('{id}', id)}?surprise=1` }),
+    (answer, name) => expectProblem(answer, name, 422),
+  );
+});
+
+it('an unknown member of a body is refused, and so is one that every object has by birth', async () => {
+  await forEachRoute(
+    (route) => route.body === 'required',
+    ({ method, path }) => surface.send({ method, path, json: { surprise: 1, toString: 2, hasOwnProperty: 3 } }),
+    (answer, name) => {
+      expectProblem(answer, name, 422);
+      const pointers = answer.json.errors.map((error: { pointer: string }) => error.pointer);
+      expect(pointers, name).toEqual(expect.arrayContaining(['/surprise', '/toString', '/hasOwnProperty']));
+    },
+  );
+});
+
+it('what a path names is unknown: 404', async () => {
+  await forEachRoute(
+    (route) => route.hasParameters,
+    ({ method, path }) => surface.send({ method, path }),
+    (answer, name) => expectProblem(answer, name, 404),
+  );
+  for (const path of [
+    '/v1',
+    '/v1/',
+    '/v1/nothing',
+    '/nothing',
+    '/v1/runs/',
+    '/V1/runs',
+    '//v1/runs',
+    '/v1/runs/x/y/z',
+  ]) {
+    expectProblem(await surface.send({ path }), path, 404);
+  }
+});
+
+it('another method is 405 and names those that there are', async () => {
+  await forEachRoute(
+    () => true,
+    ({ path }) => surface.send({ method: 'PATCH', path, json: {} }),
+    (answer, name, route) => {
+      expectProblem(answer, name, 405);
+      expect(answer.headers.allow?.split(', '), name).toContain(route.method);
+    },
+  );
+});
+
+const json = { 'content-type': 'application/json' };
+const bodies: [string, number, { body?: string | Buffer; headers?: Record<string, string> }][] = [
+  ['no body', 415, {}],
+  ['an empty body', 400, { body: '', headers: json }],
+  ['no Content-Type', 415, { body: Buffer.from('{"kind":"noop"}') }],
+  ['a form', 415, { body: 'kind=noop', headers: { 'content-type': 'application/x-www-form-urlencoded' } }],
+  ['text', 415, { body: '{"kind":"noop"}', headers: { 'content-type': 'text/plain' } }],
+  ['a broken Content-Type', 415, { body: '{"kind":"noop"}', headers: { 'content-type': 'json' } }],
+  ['another character set', 415, { body: '{}', headers: { 'content-type': 'application/json; charset=latin1' } }],
+  ['a compressed body', 415, { body: Buffer.from([0x1f, 0x8b]), headers: { ...json, 'content-encoding': 'gzip' } }],
+  ['no JSON', 400, { body: '{"kind":', headers: json }],
+  ['two values', 400, { body: '{} {}', headers: json }],
+  ['a list', 400, { body: '[]', headers: json }],
+  ['null', 400, { body: 'null', headers: json }],
+  ['a text', 400, { body: '"noop"', headers: json }],
+  ['bytes that are no UTF-8', 400, { body: Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), headers: json }],
+  ['a byte order mark', 400, { body: '\ufeff{"kind":"noop"}', headers: json }],
+  ['65 levels', 400, { body: `${'{"a":'.repeat(65)}1${'}'.repeat(65)}`, headers: json }],
+  ['half a million brackets', 400, { body: '['.repeat(500_000), headers: json }],
+];
+it.each(bodies)('%s is %i on every route that takes a body', async (_, status, rest) => {
+  await forEachRoute(
+    (route) => route.body === 'required',
+    ({ method, path }) => surface.send({ method, path, ...rest }),
+    (answer, name) => expectProblem(answer, name, status),
+  );
+});
+
+it('JSON may name its character set, in any case', async () => {
+  const body = JSON.stringify({ kind: 'noop', queue: surface.queue });
+  for (const type of [
+    'application/json; charset=utf-8',
+    'Application/JSON;charset="UTF-8"',
+    'application/json ; x=y',
+  ]) {
+    const answer = await surface.send({ method: 'POST', path: '/v1/runs', body, headers: { 'content-type': type } });
+    expect(answer.status, `${type}: ${answer.text}`).toBe(201);
+  }
+});
+
+it.each([
+  ['visible ASCII of up to 128 characters', 'x'.repeat(128), true],
+  ['a longer one', 'x'.repeat(129), false],
+  ['a space', 'a b', false],
+  ['letters beyond ASCII', 'caf\u00e9', false],
+  ['nothing', '', false],
+])('a request id of %s', async (_, id, isKept) => {
+  const answer = await surface.send({ path: '/v1/version', headers: { 'x-request-id': id } });
+  if (isKept) expect(answer.headers['x-request-id']).toBe(id);
+  else expect(answer.headers['x-request-id']).toMatch(/^req_[0-9a-z]{26}$/);
+});
+
+it('a version, and the replica that answers', async () => {
+  const answer = await surface.send({ path: '/v1/version' });
+  expect(answer.json).toEqual({
+    name: 'capstan',
+    version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+    schema: expect.stringMatching(/^\d{4}_/),
+    node: expect.stringMatching(/^\d+\./),
+    replica: { name: answer.headers['capstan-replica'], id: expect.toBeOneOf([null, expect.stringMatching(/^wrk_/)]) },
+  });
+});
+
+it('the first page helps a person on and loads nothing from elsewhere', async () => {
+  const answer = await surface.send({ path: '/', token: null });
+  expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
+  expect(answer.text).toContain('admin-token');
+  expect(answer.text).toContain('capstan run');
+  expect(answer.text).not.toMatch(/<script|src=|<link|@import|url\(/);
+  expect(answer.headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-/);
+});

@@ -1,0 +1,44 @@
+import { BadRequestException, ForbiddenException, HttpException, NotFoundException } from '@nestjs/common';
+import { errorCodes } from 'fastify';
+import { describe, expect, it } from 'vitest';
+import { Bug, Problem } from '../../../src/kernel/problems.js';
+import { StatementTimeout } from '../../../src/platform/db/db.js';
+import { problemOf } from '../../../src/platform/http/problem-of.js';
+
+const coded = (code: string, rest: object = {}) => Object.assign(new Error(`secret of ${code}`), { code, ...rest });
+
+describe('what an error means to a caller', () => {
+  it.each<[string, unknown, string, boolean]>([
+    ['a problem is itself', new Problem('id_conflict', 'taken'), 'id_conflict', true],
+    ['a body over the limit', new errorCodes.FST_ERR_CTP_BODY_TOO_LARGE(), 'body_too_large', true],
+    ['the same, wrapped by Nest', wrapped(new errorCodes.FST_ERR_CTP_BODY_TOO_LARGE()), 'body_too_large', true],
+    ['a media type', new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE('x'), 'unsupported_media_type', true],
+    ['a bad path', new errorCodes.FST_ERR_BAD_URL('/%'), 'malformed_request', true],
+    ['a parameter without end', coded('FST_ERR_MAX_PARAM_LENGTH'), 'not_found', true],
+    ['a body that broke off', coded('ECONNRESET', { statusCode: 400 }), 'malformed_request', true],
+    ['no route', new NotFoundException('Cannot GET /secret'), 'not_found', true],
+    ['another refusal of Nest', new BadRequestException('secret'), 'malformed_request', true],
+    ['a guard that said no', new ForbiddenException('secret'), 'forbidden', true],
+    ['a lost connection', coded('ECONNRESET'), 'unavailable', true],
+    ['a deadlock', coded('40P01'), 'unavailable', true],
+    ['a statement without answer', new StatementTimeout('secret'), 'unavailable', true],
+    ['a bug', new Bug('secret'), 'internal', false],
+    ['any error', new Error('secret'), 'internal', false],
+    ['a violated constraint', coded('23505'), 'internal', false],
+    ['a fault of the framework', coded('FST_ERR_REP_INVALID_PAYLOAD_TYPE', { statusCode: 500 }), 'internal', false],
+    ['what is no error', 'secret', 'internal', false],
+    ['nothing', undefined, 'internal', false],
+  ])('%s', (_, error, code, isExpected) => {
+    const found = problemOf(error);
+    expect({ code: found.problem.code, isExpected: found.isExpected }).toEqual({ code, isExpected });
+    expect(found.problem.detail).not.toContain('secret');
+  });
+
+  it('503 says when to come back', () => {
+    expect(problemOf(coded('57P01')).problem.retryAfterSeconds).toBe(1);
+  });
+});
+
+function wrapped(cause: Error & { statusCode?: number }): HttpException {
+  return new HttpException(cause.message, cause.statusCode ?? 500, { cause });
+}
