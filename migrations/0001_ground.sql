@@ -152,7 +152,7 @@ create table workers (
   ttl_ms integer not null,                                 -- of its lease: lease_until - ttl_ms is when it was seen
   state text not null default 'live' check (state in ('live', 'draining', 'stopped', 'lost')),
   lease_until timestamptz not null,
-  started_at timestamptz not null default db_now(),
+  started_at timestamptz not null default date_trunc('milliseconds', db_now()),
   ended_at timestamptz,
   check ((state in ('stopped', 'lost')) = (ended_at is not null))
 ) with (fillfactor = 20, autovacuum_vacuum_threshold = 100, autovacuum_vacuum_scale_factor = 0);

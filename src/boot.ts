@@ -16,12 +16,12 @@ import { Platform } from './platform/platform.js';
 import { DataDirError } from './platform/postgres/data-directory.js';
 import { startEmbeddedPostgres } from './platform/postgres/embedded.js';
 import { systemTiming } from './platform/time.js';
-import { ensurePartitions } from './runs/partitions.sql.js';
 import { adminToken } from './replica/admin-token.js';
 import { banner } from './replica/banner.js';
 import { serveMetrics } from './replica/metrics-server.js';
 import { Replica } from './replica/replica.service.js';
 import { listenForStop, type StopSignals, untilAborted } from './replica/stop.js';
+import { ensurePartitions } from './runs/partitions.sql.js';
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;

@@ -3,6 +3,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { encodeId, newId } from '../kernel/ids.js';
 import { Bug } from '../kernel/problems.js';
 import type { Pool } from '../platform/db/db.js';
+import type { RequestCaller } from '../platform/http/caller.js';
 import type { Timing } from '../platform/time.js';
 import { findOrganization, findToken, hasToken, makeInstallationIfNone, makeTokenIfNew } from './access.sql.js';
 
@@ -10,16 +11,8 @@ import { findOrganization, findToken, hasToken, makeInstallationIfNone, makeToke
 const REMEMBER_MS = 2_000;
 const REMEMBER_TOKENS = 1_000;
 
-/** Who asks, for which organization. */
-export interface Caller {
-  readonly organizationId: string;
-  /** Id of the organization's audit chain. */
-  readonly chain: string;
-  readonly principal: { readonly type: 'token'; readonly id: string; readonly name: string };
-}
-
 export class AccessService {
-  private readonly remembered = new Map<string, { readonly caller: Caller; readonly untilMs: number }>();
+  private readonly remembered = new Map<string, { readonly caller: RequestCaller; readonly untilMs: number }>();
 
   constructor(
     private readonly pool: Pool,
@@ -52,14 +45,14 @@ export class AccessService {
   }
 
   /** The caller behind a bearer token, or `undefined`. */
-  async authenticate(token: string): Promise<Caller | undefined> {
+  async authenticate(token: string): Promise<RequestCaller | undefined> {
     const hash = hashOf(token);
     const memo = hash.toString('base64');
     const known = this.remembered.get(memo);
     if (known && known.untilMs > this.timing.monotonicMs()) return known.caller;
     const found = await findToken(this.pool, hash);
     if (!found || !timingSafeEqual(found.hash, hash)) return undefined;
-    const caller: Caller = {
+    const caller: RequestCaller = {
       organizationId: found.organizationId,
       chain: encodeId('org', found.organizationId),
       principal: { type: 'token', id: encodeId('tok', found.id), name: found.name },

@@ -1,18 +1,6 @@
 /** The chain as it is stored: heads and windows of entries, for whoever recomputes it. */
 import type { Pool } from '../platform/db/db.js';
-
-export interface ChainHead {
-  readonly seq: number;
-  /** Lower-case hex; empty before the first entry. */
-  readonly link: string;
-}
-
-export interface StoredEntry {
-  readonly seq: number;
-  readonly claim: string;
-  readonly prev: string;
-  readonly link: string;
-}
+import type { ChainHead, StoredEntry } from './chain.js';
 
 /** The newest coordinates of a chain; `undefined` when there is no such chain. */
 export async function readHead(pool: Pool, chain: string): Promise<ChainHead | undefined> {

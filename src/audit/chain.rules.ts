@@ -3,7 +3,7 @@
  * in SQL when it appends; this is the other, independent side.
  */
 import { sha256Hex } from '../kernel/json.js';
-import type { ChainHead, StoredEntry } from './audit.sql.js';
+import type { ChainHead, StoredEntry } from './chain.js';
 
 /** What a failed check found: `gap`, `prev`, `link` or `head`. */
 export type ChainCheck = 'gap' | 'prev' | 'link' | 'head' | 'behind';

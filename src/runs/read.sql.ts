@@ -1,5 +1,6 @@
 /** Reads of runs: one whole, a page of them, and their output and events. None of these takes a lock. */
 import type { Pool, Sql } from '../platform/db/db.js';
+import type { PagePlace } from '../platform/http/page.js';
 import {
   type CancelKind,
   END_STATES,
@@ -107,18 +108,12 @@ export interface RunFilter {
   readonly createdBefore?: Date;
 }
 
-/** The place behind which a page begins: the last run of the page before. */
-export interface PageStart {
-  readonly createdAt: Date;
-  readonly id: string;
-}
-
 /** A page of the organization's runs, newest first. Index: runs_newest. */
 export function listRuns(
   pool: Pool,
   organizationId: string,
   filter: RunFilter,
-  after: PageStart | undefined,
+  after: PagePlace | undefined,
   limit: number,
 ): Promise<RunRow[]> {
   return pool.run<RunRow[]>(
@@ -133,7 +128,7 @@ export function listRuns(
       and ${filter.labels === undefined ? sql`true` : sql`r.labels @> ${sql.json(filter.labels)}::jsonb`}
       and ${filter.createdAfter === undefined ? sql`true` : sql`r.created_at > ${filter.createdAfter}`}
       and ${filter.createdBefore === undefined ? sql`true` : sql`r.created_at < ${filter.createdBefore}`}
-      and ${after === undefined ? sql`true` : sql`(r.created_at, r.id) < (${after.createdAt}, ${after.id})`}
+      and ${after === undefined ? sql`true` : sql`(r.created_at, r.id) < (${after.at}, ${after.id})`}
     order by r.created_at desc, r.id desc
     limit ${limit}`,
   );

@@ -1,16 +1,20 @@
 /** The query of a list of runs: filters, page size and cursor. What can't be understood is refused, never ignored. */
 import { IsIn, IsOptional, IsString, Matches } from 'class-validator';
-import { decodeId, encodeId } from '../kernel/ids.js';
 import { parseInstant } from '../kernel/instant.js';
 import { type InputFault, invalidInput } from '../kernel/problems.js';
 import { Documented } from '../platform/http/document.js';
 import { Holds } from '../platform/http/input.js';
-import type { PageStart, RunFilter, RunRow } from './read.sql.js';
+import {
+  cursorFaultsOf,
+  DEFAULT_LIMIT,
+  limitFaults,
+  MAX_LIMIT,
+  type PagePlace,
+  pageOf,
+} from '../platform/http/page.js';
+import type { RunFilter } from './read.sql.js';
 import { KINDS, type Kind, ORIGINS, type Origin, RUN_STATES, type RunState } from './run.js';
 import { LABEL_KEY, MAX_LABEL_BYTES, QUEUE_NAME } from './submit.dto.js';
-
-const DEFAULT_LIMIT = 50;
-const MAX_LIMIT = 200;
 
 /** A parameter that may be repeated, as a list. */
 function listOf(value: unknown): unknown[] {
@@ -57,15 +61,6 @@ function labelFaults(value: unknown): InputFault[] {
 function instantFaults(value: unknown): InputFault[] {
   const isInstant = typeof value === 'string' && parseInstant(value) !== undefined;
   return isInstant ? [] : [{ pointer: '', message: 'must be an RFC 3339 instant such as 2030-01-31T08:00:00Z' }];
-}
-
-function limitFaults(value: unknown): InputFault[] {
-  const isLimit = typeof value === 'string' && /^[1-9]\d{0,2}$/.test(value) && Number(value) <= MAX_LIMIT;
-  return isLimit ? [] : [{ pointer: '', message: `must be an integer from 1 to ${MAX_LIMIT}` }];
-}
-
-function cursorFaults(value: unknown): InputFault[] {
-  return decodeCursor(value) ? [] : [{ pointer: '', message: 'must be a cursor that a list of runs gave' }];
 }
 
 export class RunListQuery {
@@ -138,19 +133,19 @@ export class RunListQuery {
     }),
   )
   @IsOptional()
-  @Holds(cursorFaults)
+  @Holds(cursorFaultsOf('run'))
   cursor?: string;
 }
 
 export interface RunListRequest {
   readonly filter: RunFilter;
-  readonly after: PageStart | undefined;
+  readonly after: PagePlace | undefined;
   readonly limit: number;
 }
 
 /** What a checked query asks for. Throws `invalid_input` when its instants leave nothing to find. */
 export function runListRequest(query: RunListQuery): RunListRequest {
-  const { state, kind, queue, origin, label, limit, cursor } = query;
+  const { state, kind, queue, origin, label } = query;
   const createdAfter = query.createdAfter === undefined ? undefined : parseInstant(query.createdAfter);
   const createdBefore = query.createdBefore === undefined ? undefined : parseInstant(query.createdBefore);
   if (createdAfter && createdBefore && createdAfter >= createdBefore) {
@@ -166,21 +161,6 @@ export function runListRequest(query: RunListQuery): RunListRequest {
       ...(createdAfter === undefined ? {} : { createdAfter }),
       ...(createdBefore === undefined ? {} : { createdBefore }),
     },
-    after: cursor === undefined ? undefined : decodeCursor(cursor),
-    limit: limit === undefined ? DEFAULT_LIMIT : Number(limit),
+    ...pageOf('run', query),
   };
-}
-
-/** The cursor behind the last run of a page: opaque to callers, an instant and an id to us. */
-export function encodeCursor(last: Pick<RunRow, 'createdAt' | 'id'>): string {
-  return Buffer.from(`${last.createdAt.toISOString()} ${encodeId('run', last.id)}`).toString('base64url');
-}
-
-function decodeCursor(value: unknown): PageStart | undefined {
-  if (typeof value !== 'string' || value.length > 200) return undefined;
-  const [instant = '', runId = '', ...rest] = Buffer.from(value, 'base64url').toString('latin1').split(' ');
-  const [createdAt, id] = [parseInstant(instant), decodeId('run', runId)];
-  if (!createdAt || id === undefined || rest.length > 0) return undefined;
-  // Only what we would write ourselves: anything else is damaged.
-  return encodeCursor({ createdAt, id }) === value ? { createdAt, id } : undefined;
 }

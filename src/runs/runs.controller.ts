@@ -7,9 +7,10 @@ import { IdPipe } from '../platform/http/id.pipe.js';
 import { idempotencyKeyOf, requestDigestOf } from '../platform/http/idempotency.js';
 import { NoQuery } from '../platform/http/input.pipe.js';
 import { NoInput } from '../platform/http/json-body.interceptor.js';
+import { nextPage } from '../platform/http/page.js';
 import { traceparentOf } from '../platform/http/request-id.js';
 import { REFERENCED, RunDto, RunPageDto, runDto, runSummaryDto } from './run.dto.js';
-import { encodeCursor, RunListQuery, runListRequest } from './run-list.dto.js';
+import { RunListQuery, runListRequest } from './run-list.dto.js';
 import { RunsService } from './runs.service.js';
 import { decodeSubmit, SubmitDto } from './submit.dto.js';
 
@@ -83,13 +84,8 @@ export class RunsController {
     const { filter, after, limit } = runListRequest(query);
     const { runs, more } = await this.runs.list(caller, filter, after, limit);
     const last = runs.at(-1);
-    const next = more && last ? encodeCursor(last) : null;
-    if (next !== null) {
-      const url = new URL(request.url, 'http://capstan');
-      url.searchParams.set('cursor', next);
-      void reply.header('link', `<${url.pathname}${url.search}>; rel="next"`);
-    }
-    return { items: runs.map(runSummaryDto), next };
+    const place = more && last ? { at: last.createdAt, id: last.id } : undefined;
+    return { items: runs.map(runSummaryDto), next: nextPage('run', request, reply, place) };
   }
 
   @Documented((api) => api.ApiOperation({ operationId: 'getRun', summary: 'Show a run' }))

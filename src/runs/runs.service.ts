@@ -1,14 +1,16 @@
 /** What a caller may do with runs: submit, look, cancel. Replays and clashes are values until they meet HTTP. */
 
-import type { Caller } from '../access/access.service.js';
 import { encodeId, newId } from '../kernel/ids.js';
 import { digestOf } from '../kernel/json.js';
 import { Problem } from '../kernel/problems.js';
 import { errorCode } from '../platform/db/db.js';
 import { Lane } from '../platform/db/lane.js';
+import type { RequestCaller } from '../platform/http/caller.js';
+import type { PagePlace } from '../platform/http/page.js';
 import type { Platform } from '../platform/platform.js';
 import { type Cancel, type Canceled, cancelIfLive } from './cancel.sql.js';
-import { findRun, listRuns, type PageStart, type RunFilter, type RunRow } from './read.sql.js';
+import { endOf } from './end.rules.js';
+import { findRun, listRuns, type RunFilter, type RunRow } from './read.sql.js';
 import type { Kind } from './run.js';
 import { isEnded } from './run.machine.js';
 import type { RunMetrics } from './run.metrics.js';
@@ -73,7 +75,7 @@ export class RunsService {
   }
 
   /** Makes a run, or answers with the one that the same key or id made before. */
-  async submit(caller: Caller, request: SubmitRequest): Promise<SubmitAnswer> {
+  async submit(caller: RequestCaller, request: SubmitRequest): Promise<SubmitAnswer> {
     const run = newRun(caller, request);
     for (let attempt = 1; attempt <= 5; attempt += 1) {
       const fate = await this.submits.push(run).catch((error: unknown) => {
@@ -103,7 +105,7 @@ export class RunsService {
   }
 
   /** The caller's run of this id. Throws `not_found`. */
-  async get(caller: Caller, id: string): Promise<RunRow> {
+  async get(caller: RequestCaller, id: string): Promise<RunRow> {
     const run = await findRun(this.platform.pools.read, caller.organizationId, id);
     if (!run) throw new Problem('not_found', 'there is no such run');
     return run;
@@ -111,9 +113,9 @@ export class RunsService {
 
   /** A page of the caller's runs, newest first, and whether there are more. */
   async list(
-    caller: Caller,
+    caller: RequestCaller,
     filter: RunFilter,
-    after: PageStart | undefined,
+    after: PagePlace | undefined,
     limit: number,
   ): Promise<{ runs: readonly RunRow[]; more: boolean }> {
     const rows = await listRuns(this.platform.pools.read, caller.organizationId, filter, after, limit + 1);
@@ -121,7 +123,7 @@ export class RunsService {
   }
 
   /** Cancels a run in place, or asks its holder to stop it. Throws `not_found`, or `run_ended` with the end. */
-  async cancel(caller: Caller, id: string): Promise<CancelAnswer> {
+  async cancel(caller: RequestCaller, id: string): Promise<CancelAnswer> {
     const canceled = await this.cancels.push({
       runId: id,
       organizationId: caller.organizationId,
@@ -151,7 +153,7 @@ export class RunsService {
     };
   }
 
-  private async replay(caller: Caller, run: NewRun, id: string, serverChoseId: boolean): Promise<SubmitAnswer> {
+  private async replay(caller: RequestCaller, run: NewRun, id: string, serverChoseId: boolean): Promise<SubmitAnswer> {
     const row = await this.get(caller, id);
     // Our own id under a server-chosen name: an earlier try of this very submit whose answer was lost.
     return { run: row, replayed: !(serverChoseId && id === run.id), receipt: row.submittedReceipt };
@@ -198,21 +200,6 @@ export class RunsService {
   }
 }
 
-/** The `end` of an ended run, as the API shows it. */
-export function endOf(run: RunRow): Record<string, unknown> | null {
-  if (run.endedAt === null) return null;
-  return {
-    code: run.endCode,
-    kind: run.endKind,
-    detail: run.endDetail,
-    exitCode: run.exitCode,
-    signal: run.signal,
-    by: run.endBy,
-    at: run.endedAt,
-    fence: run.fence,
-  };
-}
-
 function fateOf(run: NewRun, keys: ReadonlyMap<string, EarlierKey>, known: ReadonlyMap<string, EarlierRun>): Fate {
   const key = run.key === null ? undefined : keys.get(keyOf(run.organizationId, run.key));
   if (key) {
@@ -229,7 +216,7 @@ function keyOf(organizationId: string, key: string): string {
   return `${organizationId} ${key}`;
 }
 
-function newRun(caller: Caller, request: SubmitRequest): NewRun {
+function newRun(caller: RequestCaller, request: SubmitRequest): NewRun {
   const id = request.id ?? newId();
   return {
     id,

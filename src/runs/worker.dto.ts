@@ -1,7 +1,10 @@
 /** A worker as the API shows it. */
+import { IsOptional } from 'class-validator';
 import { encodeId } from '../kernel/ids.js';
 import { Documented } from '../platform/http/document.js';
-import { alwaysNull, nullable } from '../platform/http/schema.js';
+import { Holds } from '../platform/http/input.js';
+import { cursorFaultsOf, DEFAULT_LIMIT, limitFaults, MAX_LIMIT } from '../platform/http/page.js';
+import { nullable } from '../platform/http/schema.js';
 import { WORKER_STATES, type WorkerView } from './worker.js';
 
 export class WorkerDto {
@@ -42,12 +45,26 @@ export class WorkerDto {
   endedAt: Date | null;
 }
 
-export class WorkerListDto {
+export class WorkerPageDto {
   @Documented((api) => api.ApiProperty({ type: [WorkerDto] }))
   items: WorkerDto[];
 
-  @Documented((api) => api.ApiProperty(alwaysNull('There is one page.')))
-  next: null;
+  @Documented((api) => api.ApiProperty({ ...nullable('string'), description: 'Cursor of the next page.' }))
+  next: string | null;
+}
+
+export class WorkerListQuery {
+  @Documented((api) =>
+    api.ApiProperty({ type: 'integer', minimum: 1, maximum: MAX_LIMIT, required: false, default: DEFAULT_LIMIT }),
+  )
+  @IsOptional()
+  @Holds(limitFaults)
+  limit?: string;
+
+  @Documented((api) => api.ApiProperty({ type: String, required: false, description: '`next` of the page before.' }))
+  @IsOptional()
+  @Holds(cursorFaultsOf('wrk'))
+  cursor?: string;
 }
 
 export function workerDto(worker: WorkerView): WorkerDto {

@@ -1,6 +1,7 @@
 /** Worker rows: a life is registered, renewed, drained, stopped, or reaped when its lease ran out. */
 import type { JsonValue } from '../kernel/json.js';
 import type { Pool } from '../platform/db/db.js';
+import type { PagePlace } from '../platform/http/page.js';
 import type { NewWorker, WorkerState, WorkerView } from './worker.js';
 
 /**
@@ -123,8 +124,13 @@ export function reapIfExpired(pool: Pool, chain: string, reaps: readonly Reap[])
   );
 }
 
-/** Lives that are not over, and those that ended within the last day, newest first. `connectedMs`: seen within. */
-export function listWorkers(pool: Pool, connectedMs: number): Promise<WorkerView[]> {
+/** A page of the lives that are not over and those that ended within a day, newest first. `connectedMs`: seen within. */
+export function listWorkers(
+  pool: Pool,
+  connectedMs: number,
+  after: PagePlace | undefined,
+  limit: number,
+): Promise<WorkerView[]> {
   return pool.run<WorkerView[]>(
     (sql) => sql`
     select w.id, w.name, w.kind, w.slots, w.queues, w.version, w.state, w.lease_until, w.started_at, w.ended_at,
@@ -133,8 +139,9 @@ export function listWorkers(pool: Pool, connectedMs: number): Promise<WorkerView
              and w.lease_until - w.ttl_ms * interval '1 millisecond'
                > db_clock() - ${connectedMs} * interval '1 millisecond' as connected
     from workers w
-    where w.state in ('live', 'draining') or w.ended_at > db_now() - interval '1 day'
+    where (w.state in ('live', 'draining') or w.ended_at > db_now() - interval '1 day')
+      and ${after === undefined ? sql`true` : sql`(w.started_at, w.id) < (${after.at}, ${after.id})`}
     order by w.started_at desc, w.id desc
-    limit 200`,
+    limit ${limit}`,
   );
 }

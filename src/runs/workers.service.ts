@@ -1,5 +1,6 @@
 /** Who executes runs, as the workers' own rows tell. */
 import type { Pool } from '../platform/db/db.js';
+import type { PagePlace } from '../platform/http/page.js';
 import type { WorkerView } from './worker.js';
 import { listWorkers } from './worker.sql.js';
 
@@ -9,8 +10,9 @@ const CONNECTED_MS = 30_000;
 export class WorkersService {
   constructor(private readonly pool: Pool) {}
 
-  /** The lives that go on, and those that ended within a day, newest first; at most 200. */
-  list(): Promise<readonly WorkerView[]> {
-    return listWorkers(this.pool, CONNECTED_MS);
+  /** A page of the lives that go on and those that ended within a day, newest first, and whether there are more. */
+  async list(after: PagePlace | undefined, limit: number): Promise<{ workers: readonly WorkerView[]; more: boolean }> {
+    const rows = await listWorkers(this.pool, CONNECTED_MS, after, limit + 1);
+    return { workers: rows.slice(0, limit), more: rows.length > limit };
   }
 }

@@ -3,7 +3,8 @@
  * take one away, and the search answers with the shortest story of what goes wrong.
  */
 import { describe, expect, it } from 'vitest';
-import { protocol, type Setting, type Weakness } from './protocol.model.js';
+import { protocol } from './protocol.model.js';
+import type { Setting, Weakness } from './protocol.state.js';
 import { type Found, search } from './search.js';
 
 const MAX_STATES = 400_000;

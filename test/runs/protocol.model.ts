@@ -7,121 +7,21 @@
  * than the lease is one in which leases end while statements stay under way. Time is only what it forbids: a lease
  * ends after the deadline of its supervisor has passed, for that was counted from when the renewal was sent.
  */
-import { type EndState, RUN_STATES } from '../../src/runs/run.js';
+import type { RunCommand } from '../../src/runs/run.machine.js';
+import { brokenLaw, isGoal, sightsOf } from './protocol.laws.js';
 import {
-  decide,
-  isEnded,
-  RUN_TRANSITIONS,
-  type RunCommand,
-  type RunGuard,
-  type RunStanding,
-} from '../../src/runs/run.machine.js';
+  copy,
+  initialState,
+  keyOf,
+  message,
+  type Phase,
+  type Run,
+  type Setting,
+  type State,
+  type Worker,
+} from './protocol.state.js';
+import { changeRun, execute, isLive, isUnlocked } from './protocol.statements.js';
 import type { Step, World } from './search.js';
-
-/** A guard taken away, to show that the search would find out. */
-export type Weakness =
-  | 'start without a look at the lease'
-  | 'claim on an unlocked look at the worker row'
-  | 'start on an unlocked look at the worker row'
-  | 'no fence'
-  | 'no holder'
-  | 'settle what find saw'
-  | 'settle requeues what runs'
-  | 'release what runs'
-  | 'finish what is gone'
-  | 'each cancel writes'
-  | 'reap without a look at the lease'
-  | 'reap right after a jump of the clock'
-  | 'spawn after the deadline'
-  | 'spawn at each answer'
-  | 'deadline counted from the arrival'
-  | 'deadline after the lease'
-  | 'no settling'
-  | 'no comparing';
-
-export interface Setting {
-  readonly workers: number;
-  readonly runs: number;
-  /** How often each fault may happen. */
-  readonly lost: number;
-  readonly twice: number;
-  readonly crash: number;
-  /** Leases of running replicas that end: nothing they sent got through for so long. */
-  readonly outage: number;
-  readonly jump: number;
-  readonly cancel: number;
-  readonly drain: number;
-  readonly weakness?: Weakness;
-}
-
-interface Run {
-  at: RunStanding;
-  fence: number;
-  holder: number;
-  flagged: boolean;
-  readonly entries: { submitted: number; ended: number; flagged: number; requeued: number };
-  returned: number;
-  starts: number;
-  spawns: number;
-}
-
-/** What a process knows of a run: `inbox` is a claim's answer it has not looked at yet. */
-type Phase = 'none' | 'inbox' | 'claimed' | 'starting' | 'go' | 'tool' | 'releasing' | EndingCommand;
-type EndingCommand = 'tool_ended' | 'refuse' | 'tool_stopped' | 'drain_over' | 'cancel_done';
-const ENDING: readonly Phase[] = ['tool_ended', 'refuse', 'tool_stopped', 'drain_over', 'cancel_done'];
-
-interface Worker {
-  row: 'live' | 'draining' | 'stopped' | 'lost';
-  /** By the database's clock. */
-  lease: boolean;
-  /** The clock jumped while a deadline stood that was counted from a renewal before it. */
-  jumped: boolean;
-  up: boolean;
-  /** The supervisor's deadline lies ahead; when it passes, every tool is stopped. */
-  ahead: boolean;
-  /** A renewal was carried out and its answer is under way; `stale`: its lease has ended meanwhile. */
-  answer: 'none' | 'fresh' | 'stale';
-  claiming: boolean;
-  readonly memory: { phase: Phase; fence: number }[];
-  readonly tools: boolean[];
-}
-
-interface Message {
-  readonly command: RunCommand;
-  /** Who sends it; for settle, the holder that find saw. -1: nobody's. */
-  readonly worker: number;
-  readonly run: number;
-  readonly fence: number;
-  /** What an unlocked look at the worker row showed when the statement began. */
-  readonly saw: boolean | undefined;
-}
-
-export interface State {
-  readonly runs: Run[];
-  readonly workers: Worker[];
-  mail: Message[];
-  readonly left: {
-    lost: number;
-    twice: number;
-    crash: number;
-    outage: number;
-    jump: number;
-    cancel: number;
-    drain: number;
-  };
-  /** Set by a step that itself did what a law forbids. */
-  wrong: string | undefined;
-}
-
-const LAWS = {
-  fence: 'only the current fence writes',
-  life: 'a run is taken and started only under a live worker with an unexpired lease',
-  end: 'an ended run never changes',
-  once: 'the tool of a run starts at most once',
-  tool: 'a tool runs only while its run reads running under its worker',
-  audit: 'each audited change has exactly one entry',
-  owner: 'what a live holder runs is ended by nobody else',
-} as const;
 
 export function protocol(setting: Setting): World<State> {
   return {
@@ -132,99 +32,6 @@ export function protocol(setting: Setting): World<State> {
     isGoal,
     sights: sightsOf,
   };
-}
-
-function initialState(setting: Setting): State {
-  return {
-    runs: Array.from({ length: setting.runs }, () => ({
-      at: 'absent' as const,
-      fence: 0,
-      holder: -1,
-      flagged: false,
-      entries: { submitted: 0, ended: 0, flagged: 0, requeued: 0 },
-      returned: 0,
-      starts: 0,
-      spawns: 0,
-    })),
-    workers: Array.from({ length: setting.workers }, () => ({
-      row: 'live' as const,
-      lease: true,
-      jumped: false,
-      up: true,
-      ahead: true,
-      answer: 'none' as const,
-      claiming: false,
-      memory: Array.from({ length: setting.runs }, () => ({ phase: 'none' as const, fence: 0 })),
-      tools: Array.from({ length: setting.runs }, () => false),
-    })),
-    mail: Array.from({ length: setting.runs }, (_, run) => message('submit', -1, run, 0)),
-    left: pick(setting),
-    wrong: undefined,
-  };
-}
-
-function pick({ lost, twice, crash, outage, jump, cancel, drain }: Setting): State['left'] {
-  return { lost, twice, crash, outage, jump, cancel, drain };
-}
-
-function message(command: RunCommand, worker: number, run: number, fence: number): Message {
-  return { command, worker, run, fence, saw: undefined };
-}
-
-function copy(state: State): State {
-  return {
-    runs: state.runs.map((run) => ({ ...run, entries: { ...run.entries } })),
-    workers: state.workers.map((worker) => ({
-      ...worker,
-      memory: worker.memory.map((known) => ({ ...known })),
-      tools: [...worker.tools],
-    })),
-    mail: [...state.mail],
-    left: { ...state.left },
-    wrong: undefined,
-  };
-}
-
-/** One character for each word, so that a world of many states fits into memory. */
-function letters(words: readonly string[]): Map<string, string> {
-  return new Map(words.map((word, i) => [word, String.fromCharCode(97 + i)]));
-}
-const STANDINGS = letters(['absent', ...RUN_STATES]);
-const PHASES = letters(['none', 'inbox', 'claimed', 'starting', 'go', 'tool', 'releasing', ...ENDING]);
-const ROWS = letters(['live', 'draining', 'stopped', 'lost']);
-const ANSWERS = letters(['none', 'fresh', 'stale']);
-const COMMANDS = letters([...new Set(RUN_TRANSITIONS.map((row) => row.command))]);
-
-const bits = (...values: boolean[]) => values.reduce((sum, value) => sum * 2 + (value ? 1 : 0), 0);
-/** Every order of the workers: they are alike, so two states that differ only in who is who are one. */
-function ordersOf(n: number): number[][] {
-  if (n === 0) return [[]];
-  return ordersOf(n - 1).flatMap((order) =>
-    Array.from({ length: n }, (_, place) => [...order.slice(0, place), n - 1, ...order.slice(place)]),
-  );
-}
-const ORDERS = [0, 1, 2, 3].map(ordersOf);
-
-/** What tells two states apart. Entries are left out: each of them is checked against what is in here. */
-function keyOf(state: State): string {
-  const whole = state.workers.map((w) => {
-    let text = `${ROWS.get(w.row)}${ANSWERS.get(w.answer)}${bits(w.lease, w.jumped, w.up, w.ahead, w.claiming, ...w.tools)}`;
-    for (const known of w.memory) text += `${PHASES.get(known.phase)}${known.fence}`;
-    return text;
-  });
-  const { lost, twice, crash, outage, jump, cancel, drain } = state.left;
-  let least: string | undefined;
-  for (const order of ORDERS[state.workers.length] ?? []) {
-    const place = (w: number) => (w < 0 ? '-' : order.indexOf(w));
-    let key = order.map((w) => whole[w]).join('');
-    for (const r of state.runs) {
-      key += `${STANDINGS.get(r.at)}${r.fence}${place(r.holder)}${r.flagged ? 1 : 0}${r.returned}${r.starts}${r.spawns}`;
-    }
-    const mail = state.mail.map((m) => `${COMMANDS.get(m.command)}${place(m.worker)}${m.run}${m.fence}${m.saw ?? ''}`);
-    key += mail.length > 1 ? mail.sort().join() : mail.join();
-    if (least === undefined || key < least) least = key;
-  }
-  return `${least};${lost}${twice}${crash}${outage}${jump}${cancel}${drain}`;
 }
 
 type Move = [label: string, fault: boolean, change: (next: State) => void];
@@ -292,113 +99,6 @@ function statementMoves(state: State, setting: Setting): Move[] {
     }
   });
   return moves;
-}
-
-function isUnlocked(m: Message, { weakness }: Setting): boolean {
-  return weakness === `${m.command} on an unlocked look at the worker row`;
-}
-
-function isLive(worker: Worker | undefined): boolean {
-  return worker !== undefined && worker.row === 'live' && worker.lease;
-}
-
-/** The statement itself: its guards are read and its rows written in one moment. */
-function execute(next: State, m: Message, answered: boolean, setting: Setting): void {
-  if (m.command === 'claim') {
-    const worker = next.workers[m.worker];
-    const wanted = next.runs.findIndex((run) => run.at === 'pending');
-    const taken = wanted >= 0 && changeRun(next, { ...m, run: wanted }, setting) === 'applied';
-    if (!worker) return;
-    worker.claiming = false;
-    const run = next.runs[wanted];
-    // An answer left unread differs from one that was read only where it may count as lost.
-    const phase = next.left.lost > 0 ? 'inbox' : 'claimed';
-    if (taken && run && answered && worker.up) worker.memory[wanted] = { phase, fence: run.fence };
-    return;
-  }
-  const result = changeRun(next, m, setting);
-  const worker = next.workers[m.worker];
-  const known = worker?.memory[m.run];
-  if (m.command === 'settle' || !answered || !worker?.up || known?.fence !== m.fence) return;
-  if (m.command === 'start') {
-    if (known.phase === 'starting') known.phase = result === 'applied' ? 'go' : 'none';
-    else if (known.phase === 'tool' && setting.weakness === 'spawn at each answer') known.phase = 'go';
-  } else if (known.phase === m.command || (m.command === 'release' && known.phase === 'releasing')) {
-    known.phase = 'none';
-  }
-}
-
-function changeRun(next: State, m: Message, setting: Setting): 'applied' | 'refused' {
-  const run = next.runs[m.run];
-  if (!run) return 'refused';
-  const { weakness } = setting;
-  const pretended =
-    (weakness === 'release what runs' && m.command === 'release' && run.at === 'running') ||
-    (weakness === 'settle requeues what runs' && m.command === 'settle' && run.at === 'running')
-      ? 'claimed'
-      : weakness === 'finish what is gone' && m.command === 'tool_stopped' && isEnded(run.at)
-        ? 'running'
-        : run.at;
-  const decision = decide(pretended, m.command, (guard) => holds(next, run, m, guard, setting));
-  if (decision.outcome === 'refuse') return 'refused';
-  const { transition } = decision;
-  if (writesAsHolder(m.command)) {
-    if (run.holder !== m.worker || run.fence !== m.fence) next.wrong ??= LAWS.fence;
-  }
-  if ((m.command === 'claim' || m.command === 'start') && !isLive(next.workers[m.worker])) next.wrong ??= LAWS.life;
-  if (m.command === 'settle' && isLive(next.workers[run.holder])) next.wrong ??= LAWS.owner;
-  if (transition.audited) count(run, transition.event);
-  if (transition.to === 'unchanged') {
-    if (m.command === 'cancel' && transition.audited) run.flagged = true;
-    return 'applied';
-  }
-  const to = transition.to[0] as RunStanding;
-  if (m.command === 'settle' && to === 'pending') run.returned += 1;
-  if (to === 'claimed') {
-    run.fence += 1;
-    run.holder = m.worker;
-  } else if (to === 'running') run.starts += 1;
-  else if (to === 'pending') run.holder = -1;
-  run.at = to;
-  return 'applied';
-}
-
-function writesAsHolder(command: RunCommand): boolean {
-  return !['submit', 'claim', 'settle', 'cancel', 'rerun'].includes(command);
-}
-
-function count(run: Run, event: string | null): void {
-  if (event === 'run.submitted') run.entries.submitted += 1;
-  if (event === 'run.ended') run.entries.ended += 1;
-  if (event === 'run.cancel_requested') run.entries.flagged += 1;
-  if (event === 'run.requeued') run.entries.requeued += 1;
-}
-
-function holds(state: State, run: Run, m: Message, guard: RunGuard, setting: Setting): boolean {
-  const { weakness } = setting;
-  const worker = state.workers[m.worker];
-  const holder = state.workers[run.holder];
-  switch (guard) {
-    case 'held':
-      return (
-        (run.holder === m.worker || weakness === 'no holder' || weakness === 'finish what is gone') &&
-        (run.fence === m.fence || weakness === 'no fence')
-      );
-    case 'worker_live':
-      if (isUnlocked(m, setting)) return m.saw ?? false;
-      if (weakness === 'start without a look at the lease' && m.command === 'start') return worker?.row === 'live';
-      return isLive(worker);
-    case 'holder_gone':
-      if (weakness === 'settle what find saw') return true;
-      return run.holder === m.worker && (holder?.row === 'lost' || holder?.row === 'stopped');
-    case 'cancel_requested':
-      return run.flagged;
-    case 'no_cancel':
-      return !run.flagged || (weakness === 'each cancel writes' && m.command === 'cancel');
-    case 'claimable':
-    case 'same_request':
-      return true;
-  }
 }
 
 function cancelMoves(state: State, setting: Setting): Move[] {
@@ -709,52 +409,4 @@ function compareMoves(state: State, w: number, r: number, known: { phase: Phase;
     ];
   }
   return [];
-}
-
-function brokenLaw(before: State, after: State): string | undefined {
-  if (after.wrong) return after.wrong;
-  for (let r = 0; r < after.runs.length; r += 1) {
-    const [was, is] = [before.runs[r] as Run, after.runs[r] as Run];
-    if (
-      isEnded(was.at) &&
-      (was.at !== is.at || was.fence !== is.fence || was.holder !== is.holder || was.flagged !== is.flagged)
-    ) {
-      return LAWS.end;
-    }
-    if (is.spawns > 1 || is.starts > 1) return LAWS.once;
-    for (let w = 0; w < after.workers.length; w += 1) {
-      if (after.workers[w]?.tools[r] && !(is.at === 'running' && is.holder === w)) return LAWS.tool;
-    }
-    const { submitted, ended, flagged, requeued } = is.entries;
-    const due = [is.at === 'absent' ? 0 : 1, isEnded(is.at) ? 1 : 0, is.flagged ? 1 : 0, is.returned];
-    if ([submitted, ended, flagged, requeued].some((n, i) => n !== due[i])) return LAWS.audit;
-  }
-  return undefined;
-}
-
-/** Everything has ended; or no process is left, and what waits is pending. */
-function isGoal(state: State): boolean {
-  const nobody = state.workers.every((worker) => !worker.up);
-  return state.runs.every((run) => isEnded(run.at) || (nobody && (run.at === 'pending' || run.at === 'absent')));
-}
-
-const ENDS: readonly EndState[] = ['succeeded', 'failed', 'canceled', 'interrupted'];
-
-function* sightsOf(before: State, step: Step<State>): Iterable<string> {
-  const { next, label } = step;
-  const unchanged = before.runs.every((run, r) => run.at === next.runs[r]?.at && run.flagged === next.runs[r]?.flagged);
-  if (next.mail.some((m) => next.workers[m.worker]?.up && !next.workers[m.worker]?.lease)) {
-    yield 'an outage longer than the lease';
-  }
-  for (const [r, run] of next.runs.entries()) {
-    if (run.fence > 1 && run.at === 'running') yield 'a run taken back and started elsewhere';
-    const end = ENDS.find((state) => state === run.at);
-    if (end && before.runs[r]?.at !== end) yield `a run that ends ${end}`;
-  }
-  if (!unchanged || !label.includes('is carried out')) return;
-  if (label.startsWith('start')) yield 'a start that comes too late';
-  if (label.startsWith('claim')) yield 'a claim that comes too late';
-  if (label.startsWith('settle')) yield 'a settling that comes too late';
-  if (label.startsWith('release')) yield 'a release that comes too late';
-  if (ENDING.some((command) => label.startsWith(command))) yield 'an end that comes too late';
 }

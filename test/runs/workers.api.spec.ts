@@ -86,3 +86,22 @@ it('a run names its worker, and the lease only while it holds the run', async ()
     receipts: { ended: expect.stringMatching(/^org_/) },
   });
 });
+
+it('workers come in pages, each once', async () => {
+  for (let i = 0; i < 3; i += 1) await Holder.register(surface);
+  const seen: string[] = [];
+  let path: string | null = '/v1/workers?limit=2';
+  while (path !== null) {
+    const { status, json }: { status: number; json: { items: { id: string }[]; next: string | null } } =
+      await surface.send({ path });
+    expect(status).toBe(200);
+    expect(json.items.length).toBeLessThanOrEqual(2);
+    seen.push(...json.items.map(({ id }) => id));
+    path = json.next === null ? null : `/v1/workers?limit=2&cursor=${json.next}`;
+  }
+  expect(seen.length).toBeGreaterThanOrEqual(3);
+  expect(new Set(seen).size).toBe(seen.length);
+  for (const bad of ['limit=0', 'limit=201', 'cursor=x', 'color=red']) {
+    expect((await surface.send({ path: `/v1/workers?${bad}` })).status).toBe(422);
+  }
+});

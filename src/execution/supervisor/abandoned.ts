@@ -20,10 +20,8 @@ export async function removeAbandoned(tempDir: string, nowMs: number): Promise<v
   for (const name of names.filter((name) => name.startsWith(ROOT_PREFIX))) {
     const root = join(tempDir, name);
     const info = await stat(root).catch(() => undefined);
-    const isOurs = info?.isDirectory() && info.uid === process.getuid?.();
-    if (isOurs && nowMs - info.mtimeMs > SURELY_OPENED_AFTER_MS && !hasReader(join(root, KEEPER_PIPE))) {
-      await removeTree(root);
-    }
+    if (!info?.isDirectory() || info.uid !== process.getuid?.()) continue;
+    if (nowMs - info.mtimeMs > SURELY_OPENED_AFTER_MS && !hasReader(join(root, KEEPER_PIPE))) await removeTree(root);
   }
 }
 

@@ -9,11 +9,6 @@ export function nullable(type: 'string' | 'integer' | 'object', rest: ApiPropert
   return { type, nullable: true, ...rest } as unknown as ApiPropertyOptions;
 }
 
-/** Always null. */
-export function alwaysNull(description: string): ApiPropertyOptions {
-  return { type: 'null', description } as unknown as ApiPropertyOptions;
-}
-
 /** Null, or one of the shape that `ref` names. */
 export function orNull(ref: string): ApiPropertyOptions {
   return { oneOf: [{ $ref: ref }, { type: 'null' }] } as unknown as ApiPropertyOptions;

@@ -1,3 +1,4 @@
+/** Faults of a network that no database reports: a proxy between a client and its server, in the test's hands. */
 import { once } from 'node:events';
 import { createServer, type Server, type Socket, connect as tcpConnect } from 'node:net';
 
