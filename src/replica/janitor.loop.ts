@@ -4,8 +4,7 @@
  * lease time after the database's clock jumped against this machine's. Costs no statement when the pulse saw nothing.
  */
 
-import type { ClockSample } from '../execution/keeper/keeper.js';
-import { clockShiftMs } from '../execution/keeper/keeper.rules.js';
+import { type ClockSample, clockShiftMs } from '../platform/db/clock.rules.js';
 import type { Loop } from '../platform/loop.js';
 import type { Timing } from '../platform/time.js';
 import type { Pulse } from '../runs/claim.sql.js';
@@ -47,7 +46,7 @@ export class JanitorLoop implements Loop {
     const { leaseOver, orphaned, overdue } = this.seen;
     this.seen = { leaseOver: false, orphaned: false, overdue: false };
     if (overdue) await this.janitor.cancelOverdue();
-    const reaped = leaseOver && mayReap ? await this.janitor.reap() : [];
+    const reaped = leaseOver && mayReap ? await this.janitor.reap((clock) => this.isSteady(clock)) : [];
     if (reaped.length === 0 && !orphaned) return 'idle';
     const settled = await this.janitor.settle();
     this.seen = { ...this.seen, orphaned: settled.length > 0 };
@@ -55,12 +54,16 @@ export class JanitorLoop implements Loop {
   }
 
   private mayReap(): boolean {
-    const clock = this.keeper.clock;
-    const now = this.timing.monotonicMs();
-    if (clock && this.lastClock && clockShiftMs(this.lastClock, clock).most > CLOCK_JUMP_MS) {
-      this.patientUntilMs = now + this.leaseTtlMs;
-    }
-    this.lastClock = clock ?? this.lastClock;
-    return this.keeper.stats.renewalsSinceLoss >= RENEWALS_BEFORE_REAPING && now >= this.patientUntilMs;
+    if (this.keeper.clock) this.isSteady(this.keeper.clock);
+    const isPatient = this.timing.monotonicMs() < this.patientUntilMs;
+    return this.keeper.stats.renewalsSinceLoss >= RENEWALS_BEFORE_REAPING && !isPatient;
+  }
+
+  /** Whether the database's clock went on as this machine's did since it was last looked at. */
+  private isSteady(clock: ClockSample): boolean {
+    const hasJumped = this.lastClock !== undefined && clockShiftMs(this.lastClock, clock).most > CLOCK_JUMP_MS;
+    if (hasJumped) this.patientUntilMs = this.timing.monotonicMs() + this.leaseTtlMs;
+    this.lastClock = clock;
+    return !hasJumped;
   }
 }

@@ -181,8 +181,9 @@ export class Life {
       }
     }
     this.holder.stopRetrying();
-    await this.leave('stopped', timing.monotonicMs() + LAST_WRITES_MS / 2);
+    // Nothing runs any more: a renewal that met the stopped row would only be told that this life is over.
     this.parts.keeper.end();
+    await this.leave('stopped', timing.monotonicMs() + LAST_WRITES_MS / 2);
     await this.supervisor.shutdown();
     this.release();
   }

@@ -3,6 +3,7 @@
  * runs that take too long. Each step is bounded and may be cut off anywhere: the next one goes on.
  */
 import { encodeId } from '../kernel/ids.js';
+import type { ClockSample } from '../platform/db/clock.rules.js';
 import type { Platform } from '../platform/platform.js';
 import { cancelIfLive, findOverdue } from './cancel.sql.js';
 import { promoteDue } from './claim.sql.js';
@@ -26,11 +27,24 @@ export class JanitorService {
     this.by = { id: encodeId('wrk', worker.id), name: worker.name };
   }
 
-  /** Ends lives whose lease is over. Returns their ids. */
-  async reap(): Promise<string[]> {
-    const { work } = this.platform.pools;
+  /**
+   * Ends lives whose lease is over by a clock that `isSteady` finds trustworthy: it is shown the very look at the
+   * database's clock that found them. Returns their ids.
+   */
+  async reap(isSteady: (clock: ClockSample) => boolean): Promise<string[]> {
+    const { timing, pools } = this.platform;
+    const { work } = pools;
+    const sentAtMs = timing.monotonicMs();
     const expired = await findExpired(work, BATCH);
-    if (expired.length === 0) return [];
+    const databaseAtMs = expired[0]?.databaseAtMs;
+    if (databaseAtMs === undefined) return [];
+    if (!isSteady({ sentAtMs, receivedAtMs: timing.monotonicMs(), databaseAtMs })) {
+      this.platform.log.warn(
+        { code: 'database_clock_jumped' },
+        "the database's clock jumped: reaping nobody for one lease time",
+      );
+      return [];
+    }
     const reaps = expired.map(({ id }) => ({ id, object: encodeId('wrk', id), by: this.by.id }));
     const reaped = await reapIfExpired(work, this.installationChain, reaps);
     for (const { id } of reaped) {

@@ -68,11 +68,17 @@ export async function leaveIfAlive(
   return rows.length > 0;
 }
 
+export interface Expired {
+  readonly id: string;
+  /** The database's clock when it found this, in milliseconds of the epoch. */
+  readonly databaseAtMs: number;
+}
+
 /** Lives whose lease has run out, at most `limit`. */
-export function findExpired(pool: Pool, limit: number): Promise<{ id: string; name: string }[]> {
-  return pool.run<{ id: string; name: string }[]>(
+export function findExpired(pool: Pool, limit: number): Promise<Expired[]> {
+  return pool.run<Expired[]>(
     (sql) => sql`
-    select id, name from workers
+    select id, (extract(epoch from db_clock()) * 1000)::float8 as database_at_ms from workers
     where state in ('live', 'draining') and lease_until < db_clock()
     order by id
     limit ${limit}`,

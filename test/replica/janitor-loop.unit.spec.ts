@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ClockSample } from '../../src/execution/keeper/keeper.js';
+import type { ClockSample } from '../../src/platform/db/clock.rules.js';
 import { JanitorLoop } from '../../src/replica/janitor.loop.js';
 import type { Pulse } from '../../src/runs/claim.sql.js';
 
@@ -11,10 +11,11 @@ function rig(settles: number[] = []) {
   const asked: string[] = [];
   const keeper = { clock: undefined as ClockSample | undefined, stats: { renewalsSinceLoss: 2 } };
   let now = 0;
+  let found: ClockSample | undefined;
   const janitor = {
-    reap: async () => {
+    reap: async (isSteady: (clock: ClockSample) => boolean) => {
       asked.push('reap');
-      return ['w'];
+      return found && !isSteady(found) ? [] : ['w'];
     },
     settle: async () => {
       asked.push('settle');
@@ -27,7 +28,16 @@ function rig(settles: number[] = []) {
   };
   const timing = { monotonicMs: () => now, delay: async () => undefined, random: () => 0 };
   const loop = new JanitorLoop(janitor, keeper, TTL_MS, timing);
-  return { loop, asked, keeper, pass: (ms: number) => (now += ms) };
+  return {
+    loop,
+    asked,
+    keeper,
+    pass: (ms: number) => (now += ms),
+    /** The look at the clock that finds expired leases. */
+    find: (clock: ClockSample) => {
+      found = clock;
+    },
+  };
 }
 
 /** The database's clock, `aheadMs` before this machine's, looked at in no time. */
@@ -89,6 +99,20 @@ describe('the janitor', () => {
     loop.notePulse({ ...QUIET, leaseOver: true });
     await loop.step();
     expect(asked).toEqual(['reap', 'settle']);
+  });
+
+  it("does not reap by a clock that jumped since the keeper's last look", async () => {
+    const { loop, asked, keeper, find, pass } = rig([0]);
+    keeper.clock = clockAt(0, 0);
+    await loop.step();
+    find(clockAt(10, 60_000));
+    loop.notePulse({ ...QUIET, leaseOver: true });
+    await loop.step();
+    expect(asked).toEqual(['reap']);
+    pass(TTL_MS - 1);
+    loop.notePulse({ ...QUIET, leaseOver: true });
+    await loop.step();
+    expect(asked).toEqual(['reap']);
   });
 
   it('asks for the end of runs that take too long', async () => {

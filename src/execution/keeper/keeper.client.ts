@@ -3,17 +3,9 @@
  * pipe and nothing of that life is reported; whether a supervisor is silent is judged in ticks of this thread.
  */
 import { Worker } from 'node:worker_threads';
+import type { ClockSample } from '../../platform/db/clock.rules.js';
 import { pipeIdentity } from './extension-pipe.js';
-import type {
-  ClockSample,
-  FromKeeper,
-  KeeperEvent,
-  KeeperLog,
-  KeeperSettings,
-  KeeperThreadData,
-  Life,
-  ToKeeper,
-} from './keeper.js';
+import type { FromKeeper, KeeperEvent, KeeperLog, KeeperSettings, KeeperThreadData, Life, ToKeeper } from './keeper.js';
 import { TICK_MS } from './keeper.rules.js';
 import { nowMs } from './monotonic.js';
 import { SharedMemory } from './shared-memory.js';

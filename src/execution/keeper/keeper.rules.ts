@@ -2,7 +2,6 @@
  * The keeper's decisions, free of clocks and I/O. Time that somebody else could have lost (a stopped process, a frozen
  * machine) is counted in ticks of the one who judges, never in elapsed time: who was stopped too, counted nothing.
  */
-import type { ClockSample } from './keeper.js';
 
 export const TICK_MS = 1_000;
 /** Ticks of the main thread that an extension may stay unacknowledged. */
@@ -67,17 +66,4 @@ export function unacknowledgedAfter(last: Unacknowledged, sentSeq: number, ackno
 
 export function isSilent(unacknowledged: Unacknowledged): boolean {
   return (unacknowledged[0]?.ticks ?? 0) >= SILENT_TICKS;
-}
-
-/**
- * By how many ms the database's clock moved against the monotonic one between two samples: at least and at most, for a
- * sample is only as sharp as its round trip. Who may only be late (a janitor) goes by the most.
- */
-export function clockShiftMs(earlier: ClockSample, later: ClockSample): { least: number; most: number } {
-  const before = { low: earlier.databaseAtMs - earlier.receivedAtMs, high: earlier.databaseAtMs - earlier.sentAtMs };
-  const after = { low: later.databaseAtMs - later.receivedAtMs, high: later.databaseAtMs - later.sentAtMs };
-  return {
-    least: Math.max(0, after.low - before.high, before.low - after.high),
-    most: Math.max(after.high - before.low, before.high - after.low),
-  };
 }

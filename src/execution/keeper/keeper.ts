@@ -2,6 +2,7 @@
  * The lease keeper's words: what it is told, what it reports, and the messages between its thread and the main one.
  * A *life* is one incarnation of this replica as a worker: begun once its worker row stands, over for good afterwards.
  */
+import type { ClockSample } from '../../platform/db/clock.rules.js';
 
 export interface KeeperSettings {
   /** Past any pooler, straight to the server. Holds a password: never logged. */
@@ -26,16 +27,6 @@ export interface Life {
   /** Write end of the pipe to the supervisor of this life; non-blocking. */
   readonly pipeFd: number;
   readonly supervisorPid: number;
-}
-
-/**
- * One look at the database's clock. It stood at `databaseAtMs` (ms since 1970) at some moment between `sentAtMs` and
- * `receivedAtMs`, both in ms on the machine's monotonic clock (the one of `process.hrtime`).
- */
-export interface ClockSample {
-  readonly sentAtMs: number;
-  readonly receivedAtMs: number;
-  readonly databaseAtMs: number;
 }
 
 export type RenewedState = 'live' | 'draining';

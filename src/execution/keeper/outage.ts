@@ -29,7 +29,7 @@ export class Outage {
 }
 
 /** A refused connection to a name with several addresses says nothing itself; its parts do. */
-export function errorText(error: unknown): string {
+function errorText(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(errorText).join('; ');
   return (error instanceof Error ? error.message : String(error)).slice(0, LONGEST_TEXT);
 }

@@ -5,8 +5,8 @@
  */
 import { Socket } from 'node:net';
 import pg from 'pg';
+import { connectAs } from '../../platform/db/session-url.js';
 import type { RenewTx } from './renew.sql.js';
-import { allowsPlain, sessionUrl } from './session-url.js';
 
 export interface SessionSettings {
   readonly databaseUrl: string;
@@ -28,12 +28,7 @@ export class Session implements RenewTx {
 
   static async open(settings: SessionSettings): Promise<Session> {
     const giveUpAtMs = performance.now() + settings.limitMs;
-    try {
-      return await Session.connect(settings, sessionUrl(settings.databaseUrl), giveUpAtMs);
-    } catch (error) {
-      if (!allowsPlain(settings.databaseUrl) || !/does not support SSL/.test(String(error))) throw error;
-      return await Session.connect(settings, sessionUrl(settings.databaseUrl, true), giveUpAtMs);
-    }
+    return connectAs(settings.databaseUrl, (url) => Session.connect(settings, url, giveUpAtMs));
   }
 
   private static async connect(settings: SessionSettings, url: string, giveUpAtMs: number): Promise<Session> {

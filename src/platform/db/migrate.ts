@@ -10,6 +10,7 @@ import pg from 'pg';
 import type { Logger } from '../log/logger.js';
 import { systemTiming, type Timing } from '../time.js';
 import { errorCode, isTransient } from './db.js';
+import { connectAs } from './session-url.js';
 
 export const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../../migrations/', import.meta.url));
 const MIGRATIONS_TABLE = 'schema_migrations';
@@ -69,16 +70,9 @@ export async function knownMigrations(): Promise<string[]> {
 async function connectWithin(options: MigrateOptions, timing: Timing): Promise<pg.Client> {
   const until = timing.monotonicMs() + options.waitMs;
   for (let attempt = 1; ; attempt += 1) {
-    const client = new pg.Client({
-      connectionString: options.databaseUrl,
-      application_name: 'capstan migrate',
-      connectionTimeoutMillis: 5_000,
-    });
     try {
-      await client.connect();
-      return client;
+      return await connectAs(options.databaseUrl, connect);
     } catch (error) {
-      await client.end().catch(() => undefined);
       const hopeless = !isTransient(error) && !/timeout|terminated/i.test(lineOf(error));
       if (hopeless || timing.monotonicMs() >= until) {
         throw new DatabaseRefused(`the database can't be reached: ${lineOf(error)}`, { cause: error });
@@ -88,6 +82,21 @@ async function connectWithin(options: MigrateOptions, timing: Timing): Promise<p
       }
       await timing.delay(500);
     }
+  }
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'capstan migrate',
+    connectionTimeoutMillis: 5_000,
+  });
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    await client.end().catch(() => undefined);
+    throw error;
   }
 }
 

@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest';
 import {
   backoffMs,
-  clockShiftMs,
   isSilent,
   isStalled,
   SILENT_TICKS,
@@ -14,6 +13,7 @@ import {
   untilNextRenewalMs,
   untilToolsStoppedMs,
 } from '../../../src/execution/keeper/keeper.rules.js';
+import { clockShiftMs } from '../../../src/platform/db/clock.rules.js';
 
 describe('times of a renewal', () => {
   it('S4-11 the next renewal is sent, and has time to arrive, before one interval has passed', () => {

@@ -90,15 +90,16 @@ describe('when the replica is killed', () => {
 
   it('S4-20 no grandchild has inherited anything that keeps the tool alive', async () => {
     const fd = openSync('/dev/null', 'r');
-    const script = 'sleep 600 & ls /proc/$!/fd /proc/$$/fd; wait';
+    // Each shell lists its own: a program that is only being loaded has its libraries open, too.
+    const script = `sh -c 'ls /proc/$$/fd; exec sleep 600' & ls /proc/$$/fd; wait`;
     const replica = await startReplica(shell(script), { graceMs: 5_000, fd });
     const output = () =>
       replica
         .said()
         .map((line) => line.output ?? '')
         .join('');
-    await until('the descriptors are listed', () => output().split('\n').length >= 9);
-    expect(output().match(/^\d+$/gm)).toEqual(['0', '1', '2', '0', '1', '2']);
+    await until('the descriptors are listed', () => output().split('\n').length >= 7);
+    expect(output().match(/^\d+$/gm)?.sort()).toEqual(['0', '0', '1', '1', '2', '2']);
     replica.process.kill('SIGKILL');
     await until('the group is empty', () => livingMembers(replica.pgid).length === 0, 4_000);
   });

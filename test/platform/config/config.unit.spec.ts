@@ -64,6 +64,7 @@ describe('defaults', () => {
       idempotencyTtlMs: 7 * 86_400_000,
       logLevel: 'info',
       toolDeadlineMs: 18_000,
+      toolPath: '/bin',
     });
   });
 

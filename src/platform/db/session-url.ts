@@ -23,6 +23,16 @@ export function allowsPlain(databaseUrl: string): boolean {
   return new URLSearchParams(query).get('sslmode') === 'prefer';
 }
 
+/** Calls `connect` with the URL for `pg`, and once more without TLS where that is allowed and the server has none. */
+export async function connectAs<T>(databaseUrl: string, connect: (url: string) => Promise<T>): Promise<T> {
+  try {
+    return await connect(sessionUrl(databaseUrl));
+  } catch (error) {
+    if (!allowsPlain(databaseUrl) || !/does not support SSL/.test(String(error))) throw error;
+    return await connect(sessionUrl(databaseUrl, true));
+  }
+}
+
 function splitOnce(text: string, separator: string): string[] {
   const at = text.indexOf(separator);
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];

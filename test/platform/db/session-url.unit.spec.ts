@@ -1,7 +1,7 @@
 /** The keeper's reading of a database URL: TLS as the application's own driver understands the same words. */
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';
-import { allowsPlain, sessionUrl } from '../../../src/execution/keeper/session-url.js';
+import { allowsPlain, sessionUrl } from '../../../src/platform/db/session-url.js';
 
 const base = 'postgres://ann:s3cret@db.example/capstan';
 /** What the driver makes of the URL. */
