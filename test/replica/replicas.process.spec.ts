@@ -134,6 +134,11 @@ it('S4-04 only a worker that serves a queue takes its runs', async () => {
   for (const run of ordinary) expect((await ended(other, run.id)).worker?.name).not.toBe('gpu1');
 });
 
+it('S1-04 a run that nobody announced to its worker is found by the poll', async () => {
+  const run = await submit(at(0), ['true'], 'gpu');
+  expect(await ended(at(1), run.id)).toMatchObject({ state: 'succeeded', worker: { name: 'gpu1' } });
+});
+
 it('S4-26 a supervisor that is killed ends its runs as lost, stops their tools, and the replica works on', async () => {
   const run = await submit(at(0), ['sh', '-c', 'echo $$; exec sleep 300'], 'gpu');
   const gpu = at(3);
@@ -151,7 +156,7 @@ it('S4-26 a supervisor that is killed ends its runs as lost, stops their tools, 
   expect(await ended(gpu, (await submit(gpu, ['true'], 'gpu')).id)).toMatchObject({ state: 'succeeded' });
 });
 
-it('S4-11 S4-12 S4-13 a killed replica is settled by another after its lease, and not before', async () => {
+it('S4-11 S4-12 a killed replica is settled by another after its lease, and not before', async () => {
   const gpu = at(3);
   const run = await submit(at(0), ['sh', '-c', 'sleep 300'], 'gpu');
   await until('it runs', async () => (await show(at(0), run.id)).state === 'running');

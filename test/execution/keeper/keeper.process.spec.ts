@@ -46,7 +46,7 @@ async function begin(started: KeeperClient, options: { state?: string; leaseMs?:
 }
 
 describe('a life', () => {
-  it('S4-11 its lease moves forward at least every renewal interval, and reaches a whole TTL each time', async () => {
+  it('S4-11 S1-06 its lease moves forward at least every renewal interval, and reaches a whole TTL each time', async () => {
     const { keeper: started, seen } = keeper({ renewMs: 1_000 });
     const { incarnation } = await begin(started, { leaseMs: 1_000 });
     await until('four renewals', () => seen.of('renewed').length >= 4);
