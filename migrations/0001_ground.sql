@@ -89,6 +89,7 @@ returns table (entry integer, receipt text) language plpgsql volatile set lock_t
 declare
   v_chain record;
   v_head record;
+  v_last record;
   v_i integer;
   v_done integer := 0;
   v_seq bigint;
@@ -109,6 +110,13 @@ begin
     v_at := greatest(v_head.at, date_trunc('milliseconds', db_clock()));
     v_seq := v_head.seq;
     v_prev := v_head.link;
+    -- Entries behind the head: somebody moved it back. Appending goes on behind them, or he could stop everything.
+    select e.seq, e.link into v_last from audit_entries e
+      where e.chain_id = v_chain.chain_id and e.seq > v_head.seq order by e.seq desc limit 1;
+    if found then
+      v_seq := v_last.seq;
+      v_prev := v_last.link;
+    end if;
     v_entries := '{}'; v_seqs := '{}'; v_claims := '{}'; v_prevs := '{}'; v_links := '{}';
     for v_i in 1 .. cardinality(p_chain) loop
       continue when p_chain[v_i] <> v_chain.chain_id;
@@ -141,7 +149,7 @@ end $$;
 
 -- Workers -----------------------------------------------------------------------------------------------------------
 
--- One row per life of a process. Renewed in place: no index may ever stand on lease_until or state.
+-- One row per life of a process, kept after its end. Renewed in place: no index may ever stand on lease_until or state.
 create table workers (
   id uuid primary key,
   name text not null,
@@ -156,6 +164,8 @@ create table workers (
   ended_at timestamptz,
   check ((state in ('stopped', 'lost')) = (ended_at is not null))
 ) with (fillfactor = 20, autovacuum_vacuum_threshold = 100, autovacuum_vacuum_scale_factor = 0);
+
+create index workers_not_over on workers (id) where ended_at is null;
 
 create trigger workers_ended_never_change before update on workers
   for each row when (old.state in ('stopped', 'lost'))
@@ -267,8 +277,9 @@ create table run_output (
 ) partition by range (run_day);
 create table run_output_default partition of run_output default;
 
--- Makes the partitions of today and the next days. The default partition stays empty, or attaching would have to move
--- its rows; attaching (instead of creating in place) lets inserts into the other partitions go on.
+-- Makes the partitions of today and the next days; attaching (instead of creating in place) lets inserts into the other
+-- partitions go on. A day whose rows came before its partition keeps them in the default one, which serves as well, and
+-- gets none of its own; the days after it get theirs.
 create function ensure_run_partitions(p_days_ahead integer) returns integer language plpgsql set lock_timeout = '2s' as $$
 declare
   v_day date;
@@ -281,10 +292,14 @@ begin
     foreach v_table in array array['run_events', 'run_output'] loop
       v_partition := v_table || '_' || to_char(v_day, 'YYYYMMDD');
       continue when to_regclass(v_partition) is not null;
-      execute format('create table %I (like %I including defaults including constraints)', v_partition, v_table);
-      execute format('alter table %I attach partition %I for values from (%L) to (%L)',
-                     v_table, v_partition, v_day, v_day + 1);
-      v_made := v_made + 1;
+      begin
+        execute format('create table %I (like %I including defaults including constraints)', v_partition, v_table);
+        execute format('alter table %I attach partition %I for values from (%L) to (%L)',
+                       v_table, v_partition, v_day, v_day + 1);
+        v_made := v_made + 1;
+      exception when check_violation then
+        raise warning '% can not be made: %', v_partition, sqlerrm;
+      end;
     end loop;
   end loop;
   return v_made;

@@ -50,10 +50,10 @@ export function worker(): Promise<void> {
 export async function migrateOnly(): Promise<void> {
   const config = settings();
   const log = createLogger(config.logLevel);
-  const undo = new Undo();
+  const undo = new Undo(log);
   try {
-    const database = await openDatabase(config, log, undo);
-    const applied = await migrate({ databaseUrl: database, waitMs: DATABASE_WAIT_MS, log });
+    const { direct } = await openDatabase(config, log, undo);
+    const applied = await migrate({ databaseUrl: direct, waitMs: DATABASE_WAIT_MS, log });
     process.stdout.write(
       applied.length === 0 ? 'nothing to apply\n' : applied.map((name) => `applied ${name}\n`).join(''),
     );
@@ -71,15 +71,18 @@ async function supervise(kind: 'replica' | 'worker'): Promise<void> {
   // A fault that nobody caught must not end what others rely on; fences keep it from doing harm.
   process.on('uncaughtException', (error) => log.error({ code: 'bug', err: error }, 'uncaught exception; going on'));
   process.on('unhandledRejection', (error) => log.error({ code: 'bug', err: error }, 'unhandled rejection; going on'));
-  const undo = new Undo();
+  const undo = new Undo(log);
+  const stopped = untilAborted(signals.stop);
   try {
-    await start(kind, config, log, undo);
+    const isUp = await Promise.race([start(kind, config, log, undo).then(() => true), stopped.then(() => false)]);
+    if (!isUp) undo.hurry();
   } catch (error) {
     await undo.all();
     refuse(error);
     return;
   }
-  await untilAborted(signals.stop);
+  await stopped;
+  // In the middle of a start, what it goes on to make ends with this process: everything watches a pipe of it.
   await stop(config, log, undo, signals);
 }
 
@@ -88,9 +91,9 @@ async function start(kind: 'replica' | 'worker', config: Config, log: Logger, un
   if (embedded && kind === 'worker') {
     throw new StartRefused('a worker needs DATABASE_URL, the database that it shares with its replicas');
   }
-  const databaseUrl = await openDatabase(config, log, undo);
-  const settled = { ...config, databaseUrl, databaseDirectUrl: config.databaseDirectUrl ?? databaseUrl };
-  await migrate({ databaseUrl: settled.databaseDirectUrl, waitMs: DATABASE_WAIT_MS, log });
+  const { shared, direct } = await openDatabase(config, log, undo);
+  const settled = { ...config, databaseUrl: shared, databaseDirectUrl: direct };
+  await migrate({ databaseUrl: direct, waitMs: DATABASE_WAIT_MS, log });
 
   let replica: Replica | undefined;
   const platform = createPlatform(settled, log, () => replica?.noteSessionLost());
@@ -102,7 +105,12 @@ async function start(kind: 'replica' | 'worker', config: Config, log: Logger, un
   undo.push(() => app.close());
   const access = app.get(AccessService);
   await access.prepare();
-  await ensurePartitions(platform.pools.work, PARTITION_DAYS_AHEAD);
+  await ensurePartitions(platform.pools.work, PARTITION_DAYS_AHEAD).catch((error: unknown) => {
+    log.warn(
+      { code: 'partitions_not_made', err: error },
+      'partitions are made later; until then the default one serves',
+    );
+  });
   if (config.bootstrapToken !== undefined) await access.bootstrap(config.bootstrapToken);
   if (embedded) await access.admit(await adminToken(config.dataDir), 'admin');
 
@@ -112,6 +120,7 @@ async function start(kind: 'replica' | 'worker', config: Config, log: Logger, un
       throw new StartRefused(listenFault(error, 'CAPSTAN_METRICS_PORT', config.metricsPort ?? 0));
     });
     undo.push(async () => void server.close());
+    log.info({ code: 'metrics_served', address: server.address() }, 'metrics are served on a port of their own');
   }
   const started = app.get(Replica);
   replica = started;
@@ -144,16 +153,23 @@ function settings(): Config {
   process.exit(EXIT_USAGE);
 }
 
-/** The URL of the database: the one that was set, or that of an embedded server that is started now. */
-async function openDatabase(config: Config, log: Logger, undo: Undo): Promise<string> {
-  if (config.databaseUrl !== undefined) return config.databaseDirectUrl ?? config.databaseUrl;
+/** How the database is reached by everybody, and past a pooler. */
+interface DatabaseUrls {
+  readonly shared: string;
+  readonly direct: string;
+}
+
+/** The database that was set, or an embedded one that is started now. */
+async function openDatabase(config: Config, log: Logger, undo: Undo): Promise<DatabaseUrls> {
+  const { databaseUrl, databaseDirectUrl } = config;
+  if (databaseUrl !== undefined) return { shared: databaseUrl, direct: databaseDirectUrl ?? databaseUrl };
   const embedded = await startEmbeddedPostgres({
     dataDir: config.dataDir,
     databaseName: 'capstan',
     log: (line) => log.warn({ code: 'postgres' }, line),
   });
   undo.push(() => embedded.stop(POSTGRES_STOP_MS));
-  return embedded.url;
+  return { shared: embedded.url, direct: embedded.url };
 }
 
 function createPlatform(
@@ -181,6 +197,7 @@ function createPlatform(
       work: pool('work', 4, onSessionLost),
       submit: pool('submit', 2),
       output: pool('output', 4),
+      access: pool('access', 2),
       read: pool('read', 6),
     },
     { claimable: new Bell(), canceled: new Bell() },
@@ -230,6 +247,8 @@ class Undo {
   private readonly steps: (() => Promise<void>)[] = [];
   private readonly forcing = new AbortController();
 
+  constructor(private readonly log: Logger) {}
+
   /** Aborts when there is no more time for tools. */
   get force(): AbortSignal {
     return this.forcing.signal;
@@ -244,6 +263,10 @@ class Undo {
   }
 
   async all(): Promise<void> {
-    for (let step = this.steps.pop(); step; step = this.steps.pop()) await step().catch(() => undefined);
+    for (let step = this.steps.pop(); step; step = this.steps.pop()) {
+      await step().catch((error: unknown) =>
+        this.log.warn({ code: 'stop_fault', err: error }, 'a part did not stop in order'),
+      );
+    }
   }
 }

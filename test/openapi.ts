@@ -16,7 +16,7 @@ export async function openApiText(): Promise<string> {
   const log = pino({ level: 'silent' });
   const url = read.config.databaseUrl ?? '';
   const pool = new Pool({ url, direct: true, name: 'none', size: 1, statementTimeoutMs: 1_000, log });
-  const pools = { work: pool, submit: pool, output: pool, read: pool };
+  const pools = { work: pool, submit: pool, output: pool, access: pool, read: pool };
   const bells = { claimable: new Bell(), canceled: new Bell() };
   const platform = new Platform(read.config, log, new Registry(), systemTiming, pools, bells);
   const app = await createApp(AppModule.forRoot(platform), platform);

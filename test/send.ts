@@ -159,7 +159,7 @@ async function openApp(
 ): Promise<{ readonly app: NestFastifyApplication; readonly platform: Platform }> {
   const read = readConfig({ DATABASE_URL: db.url, CAPSTAN_NAME: 'r1' });
   if (!read.ok) throw new Error(JSON.stringify(read.faults));
-  const pools = { work: db.pool(2), submit: db.pool(2), output: db.pool(1), read: db.pool(4) };
+  const pools = { work: db.pool(2), submit: db.pool(2), output: db.pool(1), access: db.pool(1), read: db.pool(4) };
   const bells = { claimable: new Bell(), canceled: new Bell() };
   const log = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
   const platform = new Platform(read.config, log, new Registry(), systemTiming, pools, bells);

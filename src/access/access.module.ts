@@ -10,7 +10,7 @@ import { AccessService } from './access.service.js';
     {
       provide: AccessService,
       inject: [Platform],
-      useFactory: ({ pools, timing }: Platform) => new AccessService(pools.read, timing),
+      useFactory: ({ pools, timing }: Platform) => new AccessService(pools.access, timing),
     },
     {
       provide: APP_GUARD,

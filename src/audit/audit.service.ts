@@ -21,21 +21,44 @@ export interface Verification {
 export class AuditService {
   /** The furthest head of each chain that this process has seen: a chain never grows shorter. */
   private readonly furthest = new Map<string, number>();
+  private readonly running = new Map<string, Promise<Verification>>();
+  private readonly next = new Map<string, Promise<Verification>>();
 
   constructor(private readonly pool: Pool) {}
 
-  /** Recomputes a chain from its first entry to the head it has now. A broken chain is an answer, not an error. */
-  async verify(chain: string): Promise<Verification> {
+  /**
+   * Recomputes a chain from its first entry to the head it has now. A broken chain is an answer, not an error. One
+   * recomputation of a chain runs at a time; who asks meanwhile shares the one after it, which sees all there is by then.
+   */
+  verify(chain: string): Promise<Verification> {
+    const running = this.running.get(chain);
+    if (!running) return this.begin(chain);
+    const next = this.next.get(chain) ?? running.catch(() => undefined).then(() => this.begin(chain));
+    this.next.set(chain, next);
+    return next;
+  }
+
+  private begin(chain: string): Promise<Verification> {
+    this.next.delete(chain);
+    const verification = this.verifyNow(chain).finally(() => {
+      if (this.running.get(chain) === verification) this.running.delete(chain);
+    });
+    this.running.set(chain, verification);
+    return verification;
+  }
+
+  private async verifyNow(chain: string): Promise<Verification> {
     const begun = performance.now();
-    const head = await readHead(this.pool, chain);
-    if (!head) throw new Problem('not_found', 'there is no such chain');
-    const { position, fault } = await this.recompute(chain, head.seq);
     const furthest = this.furthest.get(chain) ?? 0;
+    const found = await readHead(this.pool, chain);
+    if (!found) throw new Problem('not_found', 'there is no such chain');
+    const { lastSeq, ...head } = found;
+    this.furthest.set(chain, Math.max(furthest, head.seq));
+    const { position, fault } = await this.recompute(chain, head.seq);
     const broken =
       fault ??
       checkHead(position, head) ??
-      (head.seq < furthest ? ({ brokenAt: head.seq + 1, check: 'behind' } as const) : undefined);
-    this.furthest.set(chain, Math.max(furthest, head.seq));
+      (head.seq < Math.max(furthest, lastSeq) ? ({ brokenAt: head.seq + 1, check: 'behind' } as const) : undefined);
     return {
       ok: broken === undefined,
       chain,

@@ -2,10 +2,18 @@
 import type { Pool } from '../platform/db/db.js';
 import type { ChainHead, StoredEntry } from './chain.js';
 
+/** A head, and the newest entry that is there at the same moment: they are one, or somebody moved one of them. */
+export interface HeadAndLast extends ChainHead {
+  readonly lastSeq: number;
+}
+
 /** The newest coordinates of a chain; `undefined` when there is no such chain. */
-export async function readHead(pool: Pool, chain: string): Promise<ChainHead | undefined> {
-  const rows = await pool.run<ChainHead[]>(
-    (sql) => sql`select seq, encode(link, 'hex') as link from audit_heads where chain_id = ${chain}`,
+export async function readHead(pool: Pool, chain: string): Promise<HeadAndLast | undefined> {
+  const rows = await pool.run<HeadAndLast[]>(
+    (sql) => sql`
+    select seq, encode(link, 'hex') as link,
+           coalesce((select max(e.seq) from audit_entries e where e.chain_id = h.chain_id), 0) as last_seq
+    from audit_heads h where chain_id = ${chain}`,
   );
   return rows[0];
 }

@@ -5,7 +5,7 @@
 import { sha256Hex } from '../kernel/json.js';
 import type { ChainHead, StoredEntry } from './chain.js';
 
-/** What a failed check found: `gap`, `prev`, `link` or `head`. */
+/** What a check finds: a missing entry, another entry before it, another content, another head, a chain grown shorter. */
 export type ChainCheck = 'gap' | 'prev' | 'link' | 'head' | 'behind';
 
 export interface ChainBreak {

@@ -16,6 +16,12 @@ export interface Answer<T> {
   readonly value: T;
 }
 
+/** The first items of a list, and the cursor of what follows. */
+export interface Part<T> {
+  readonly items: Answer<T>[];
+  readonly next: string | null;
+}
+
 export interface Submitted extends Answer<Run> {
   /** The key was used before: this is the run that it made then. */
   readonly isReplay: boolean;
@@ -61,28 +67,36 @@ export class Api {
   }
 
   /** Up to `limit` runs, newest first; `next` leads on when there are more. */
-  async runs(filter: RunFilter, limit: number): Promise<{ items: Answer<Run>[]; next: string | null }> {
-    const items: Answer<Run>[] = [];
-    let next: string | null = null;
-    do {
-      const query = queryOf(filter);
-      query.set('limit', String(Math.min(PAGE_ITEMS, limit - items.length)));
-      if (next !== null) query.set('cursor', next);
-      const page = await this.ask({ method: 'GET', path: 'v1/runs', query }, decodePage);
-      items.push(...page.value.items.map((document) => ({ document, value: decodeRun(document) })));
-      next = page.value.next;
-    } while (next !== null && items.length < limit);
-    return { items, next };
+  runs(filter: RunFilter, limit: number): Promise<Part<Run>> {
+    return this.pages('v1/runs', queryOf(filter), limit, decodeRun);
   }
 
-  /** All of them, on one page. */
-  async workers(): Promise<{ items: Answer<Worker>[]; document: unknown }> {
-    const { document, value } = await this.ask({ method: 'GET', path: 'v1/workers' }, decodePage);
-    return { document, items: value.items.map((item) => ({ document: item, value: decodeWorker(item) })) };
+  /** All of them. */
+  async workers(): Promise<Answer<Worker>[]> {
+    return (await this.pages('v1/workers', new URLSearchParams(), Number.POSITIVE_INFINITY, decodeWorker)).items;
   }
 
   verifyAudit(): Promise<Answer<ChainVerification>> {
     return this.ask({ method: 'GET', path: 'v1/audit/verify', tryMs: VERIFY_TRY_MS }, decodeVerification);
+  }
+
+  /** Walks the pages of a list until there are `limit` items or no more pages. */
+  private async pages<T>(
+    path: string,
+    query: URLSearchParams,
+    limit: number,
+    decode: (item: unknown) => T,
+  ): Promise<Part<T>> {
+    const items: Answer<T>[] = [];
+    let next: string | null = null;
+    do {
+      query.set('limit', String(Math.min(PAGE_ITEMS, limit - items.length)));
+      if (next !== null) query.set('cursor', next);
+      const { value } = await this.ask({ method: 'GET', path, query: new URLSearchParams(query) }, decodePage);
+      items.push(...value.items.map((document) => ({ document, value: decode(document) })));
+      next = value.next;
+    } while (next !== null && items.length < limit);
+    return { items, next };
   }
 
   private ask<T>(request: ApiRequest, decode: (document: unknown) => T): Promise<Answer<T>> {

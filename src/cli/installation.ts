@@ -39,8 +39,8 @@ function rowOf(worker: Worker): Field[] {
 }
 
 async function listWorkers(session: Session): Promise<number> {
-  const { items, document } = await session.api.workers();
-  if (session.isJson) await session.printer.document(document);
+  const items = await session.api.workers();
+  if (session.isJson) await session.printer.document({ items: items.map(({ document }) => document), next: null });
   else {
     await session.printer.table(
       WORKER_COLUMNS,

@@ -24,7 +24,7 @@ export function addLaunchOptions(command: Command): Command {
     .option('--queue <queue>', 'queue it waits in (default: default)')
     .option('--label <key=value>', 'label; may be given again', pairs('--label'))
     .option('--env <key=value>', "variable of the tool's environment; may be given again", pairs('--env'))
-    .option('--cwd <dir>', "folder on the worker's machine (default: the run's own)")
+    .option('--cwd <dir>', "absolute path on the worker's machine (default: the run's own folder)")
     .option('--timeout <duration>', 'longest time its tool may take, for instance 15m', duration)
     .option('--priority <n>', 'from -100 to 100, higher first (default: 0)', integer(-100, 100))
     .option('--success-code <n>', 'exit code that is a success (default: 0); may be given again', codes)

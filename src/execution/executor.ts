@@ -5,6 +5,7 @@
  * and writes nothing any more, because what this life held is others' to settle.
  */
 import { encodeId } from '../kernel/ids.js';
+import { isTransient } from '../platform/db/db.js';
 import type { Platform } from '../platform/platform.js';
 import type { Holding } from '../runs/claim.sql.js';
 import type { HolderService, RunEnd } from '../runs/holder.service.js';
@@ -17,6 +18,7 @@ import {
   outcomeOf,
   outcomeOfFailure,
   outcomeOfRefusal,
+  STOPPED_UNSTARTED,
   UNKNOWN_OUTCOME,
   unfit,
 } from './outcome.rules.js';
@@ -29,28 +31,36 @@ interface Execution {
   readonly run: ClaimedRun;
   /** The supervisor's name for it, once a tool was asked for. */
   key: number | undefined;
+  /** Why its tool was told to stop; of several causes the first. */
+  stop: StopCause | undefined;
   /** Its end is being written; it takes no more commands. */
   ending: boolean;
 }
 
+/** What an executor needs of its surroundings, as narrow as it is. */
+export interface ExecutorParts {
+  readonly platform: Pick<Platform, 'log' | 'timing' | 'config'>;
+  readonly holder: Pick<HolderService, 'start' | 'finish' | 'release' | 'appendOutput' | 'holdings' | 'stopRetrying'>;
+  readonly supervisor: Pick<Supervisor, 'launch' | 'grantCredit' | 'stop' | 'kill'>;
+  readonly incarnation: string;
+  readonly metrics: Pick<RunMetrics, 'countEnded'>;
+  /** Called each time a slot became free. */
+  readonly onFree: () => void;
+}
+
 export class Executor {
   private readonly executions = new Map<string, Execution>();
+  private readonly disowned = new Set<string>();
   private mode: 'open' | 'draining' | 'abandoned' = 'open';
+  /** Draining is over: what has no tool yet gets none. */
+  private isStopping = false;
   private keys = 0;
 
-  constructor(
-    private readonly platform: Platform,
-    private readonly holder: HolderService,
-    private readonly supervisor: Supervisor,
-    private readonly incarnation: string,
-    private readonly metrics: RunMetrics,
-    /** Called each time a slot became free. */
-    private readonly onFree: () => void,
-  ) {}
+  constructor(private readonly parts: ExecutorParts) {}
 
   /** Slots that nothing uses; 0 unless open. */
   get free(): number {
-    return this.mode === 'open' ? Math.max(0, this.platform.config.slots - this.executions.size) : 0;
+    return this.mode === 'open' ? Math.max(0, this.parts.platform.config.slots - this.executions.size) : 0;
   }
 
   get size(): number {
@@ -59,19 +69,19 @@ export class Executor {
 
   /** Executes a run that was claimed just now. */
   accept(run: ClaimedRun): void {
-    const execution: Execution = { run, key: undefined, ending: false };
+    const execution: Execution = { run, key: undefined, stop: undefined, ending: false };
     this.executions.set(run.runId, execution);
     void this.execute(execution)
       .catch((error: unknown) => {
         const level = this.mode === 'abandoned' ? 'info' : 'error';
-        this.platform.log[level](
+        this.parts.platform.log[level](
           { code: 'run_end_not_written', err: error, run: encodeId('run', run.runId) },
-          "the run's end was not written; a janitor will settle it",
+          "the run's end was not written; it is settled when memory and database are next compared",
         );
       })
       .finally(() => {
         this.executions.delete(run.runId);
-        this.onFree();
+        this.parts.onFree();
       });
   }
 
@@ -88,31 +98,32 @@ export class Executor {
   /** Ends every tool because the replica stops: with TERM and grace, or at once. */
   stopAll(how: 'gracefully' | 'at once'): void {
     this.drain();
+    this.isStopping = true;
     for (const execution of this.executions.values()) {
       this.stopTool(execution, 'drain');
-      if (how === 'at once' && execution.key !== undefined) this.supervisor.kill(execution.key);
+      if (how === 'at once' && execution.key !== undefined) this.parts.supervisor.kill(execution.key);
     }
   }
 
   /** This life is over: tools are stopped, nothing is written. */
   abandon(): void {
     this.mode = 'abandoned';
-    this.holder.stopRetrying();
+    this.parts.holder.stopRetrying();
     for (const execution of this.executions.values()) this.stopTool(execution, 'lost');
   }
 
   /** Resolves when nothing is executing, or when `signal` aborts. */
   async idle(signal: AbortSignal): Promise<boolean> {
-    while (this.executions.size > 0 && !signal.aborted) await this.platform.timing.delay(20, signal);
+    while (this.executions.size > 0 && !signal.aborted) await this.parts.platform.timing.delay(20, signal);
     return this.executions.size === 0;
   }
 
   /** Makes memory and database agree again, after an answer may have been lost. */
   async reconcile(): Promise<void> {
     const before = new Set(this.executions.keys());
-    const held = new Map((await this.holder.holdings()).map((holding) => [holding.runId, holding]));
+    const held = new Map((await this.parts.holder.holdings()).map((holding) => [holding.runId, holding]));
     for (const holding of held.values()) {
-      if (!before.has(holding.runId) && !this.executions.has(holding.runId)) await this.disown(holding);
+      if (!before.has(holding.runId) && !this.executions.has(holding.runId)) this.disown(holding);
     }
     for (const execution of this.executions.values()) {
       const { runId, fence } = execution.run;
@@ -121,21 +132,29 @@ export class Executor {
     }
   }
 
-  private async disown(holding: Holding): Promise<void> {
-    this.platform.log.warn(
+  /** Not waited for: with the database away it would hold up everything that waits for this comparison. */
+  private disown(holding: Holding): void {
+    if (this.disowned.has(holding.runId)) return;
+    this.disowned.add(holding.runId);
+    this.parts.platform.log.warn(
       { code: 'run_unknown', run: encodeId('run', holding.runId), state: holding.state },
       'the database names us as holder of a run we know nothing of; giving it up',
     );
-    if (holding.state === 'claimed') await this.holder.release([holding]);
-    else await this.holder.finish(holding, { outcome: UNKNOWN_OUTCOME, output: null, outputDigest: null });
+    const giving =
+      holding.state === 'claimed'
+        ? this.parts.holder.release([holding])
+        : this.parts.holder.finish(holding, without(UNKNOWN_OUTCOME)).then(() => undefined);
+    void giving.catch(() => undefined).finally(() => this.disowned.delete(holding.runId));
   }
 
   private async execute(execution: Execution): Promise<void> {
     const { run } = execution;
-    const { config } = this.platform;
+    const { config } = this.parts.platform;
     const work = workOf(run, { path: config.toolPath, defaultTimeoutMs: config.runTimeoutMs });
     if (work.type === 'unfit') return this.end(execution, without(unfit(work.detail)));
-    if (!(await this.holder.start(run))) return this.giveUpUnstarted(execution);
+    if (this.mode !== 'open') return this.parts.holder.release([run]);
+    if (!(await this.parts.holder.start(run))) return this.giveUpUnstarted(execution);
+    if (this.isStopping) return this.end(execution, without(STOPPED_UNSTARTED));
     if (work.type === 'nothing') return this.end(execution, without(NOOP_OUTCOME));
     await this.end(execution, await this.runTool(execution, work));
   }
@@ -143,15 +162,15 @@ export class Executor {
   /** The start was refused: canceled meanwhile, draining, or no longer ours. Each write finds out by its own guard. */
   private async giveUpUnstarted(execution: Execution): Promise<void> {
     const { run } = execution;
-    if (await this.holder.finish(run, without(CANCELED_UNSTARTED))) {
-      this.metrics.countEnded(CANCELED_UNSTARTED);
+    if (await this.parts.holder.finish(run, without(CANCELED_UNSTARTED))) {
+      this.parts.metrics.countEnded(CANCELED_UNSTARTED);
       return;
     }
-    this.platform.log.info(
+    this.parts.platform.log.info(
       { code: 'run_start_refused', run: encodeId('run', run.runId), fence: run.fence },
       'the run may not be started by this worker; giving it back if it is still ours',
     );
-    await this.holder.release([run]);
+    await this.parts.holder.release([run]);
   }
 
   private runTool(execution: Execution, work: Extract<Work, { type: 'tool' }>): Promise<RunEnd> {
@@ -161,21 +180,28 @@ export class Executor {
     execution.key = key;
     const writer = new OutputWriter({
       store: (batch, chunk) => this.store(run, batch, chunk),
-      grantCredit: (bytes) => this.supervisor.grantCredit(key, bytes),
+      grantCredit: (bytes) => this.parts.supervisor.grantCredit(key, bytes),
       onLost: () => this.stopTool(execution, 'lost'),
+      timing: this.parts.platform.timing,
     });
-    return new Promise((resolve) => {
-      const settle = async (outcome: Outcome) => {
-        resolve({ outcome, output: null, outputDigest: await writer.drained() });
+    return new Promise((resolve, reject) => {
+      const settle = (outcome: Outcome) => {
+        writer.drained().then((outputDigest) => resolve({ outcome, output: null, outputDigest }), reject);
       };
-      this.supervisor.launch(
-        { key, incarnation: this.incarnation, runId: encodeId('run', run.runId), fence: run.fence, plan: work.plan },
+      this.parts.supervisor.launch(
+        {
+          key,
+          incarnation: this.parts.incarnation,
+          runId: encodeId('run', run.runId),
+          fence: run.fence,
+          plan: work.plan,
+        },
         {
           onStarted: () => undefined,
           onOutput: ({ stream, at, bytes }) => writer.push(stream, new Date(at), bytes),
-          onEnded: (end) => void settle(outcomeOf(end, work.successCodes)),
-          onFailed: (failure) => void settle(outcomeOfFailure(failure)),
-          onRefused: (reason) => void settle(outcomeOfRefusal(reason, this.mode === 'draining')),
+          onEnded: (end) => settle(outcomeOf(end, work.successCodes)),
+          onFailed: (failure) => settle(outcomeOfFailure(failure)),
+          onRefused: (reason) => settle(outcomeOfRefusal(reason, execution.stop)),
         },
       );
       // A stop that came between the start and this moment found no tool; now there is one.
@@ -183,19 +209,29 @@ export class Executor {
     });
   }
 
-  /** Stores a batch whatever it takes; the tool stands still meanwhile. False once the run is no longer ours. */
+  /**
+   * Stores a batch, however long the database is in the way; the tool stands still meanwhile. One that the database
+   * will not take is dropped, or the run could never end. False once the run is no longer ours.
+   */
   private async store(run: ClaimedRun, batch: number, chunk: OutputChunk): Promise<boolean> {
     for (let attempt = 0; this.mode !== 'abandoned'; attempt += 1) {
       try {
-        return await this.holder.appendOutput(run, batch, chunk);
+        return await this.parts.holder.appendOutput(run, batch, chunk);
       } catch (error) {
+        if (!isTransient(error)) {
+          this.parts.platform.log.error(
+            { code: 'output_dropped', err: error, run: encodeId('run', run.runId), bytes: chunk.data.length },
+            'the database will not take this output; it is lost',
+          );
+          return true;
+        }
         if (attempt === 0) {
-          this.platform.log.warn(
+          this.parts.platform.log.warn(
             { code: 'output_retried', err: error, run: encodeId('run', run.runId) },
             "output can't be stored now; trying on while the tool waits",
           );
         }
-        await this.platform.timing.delay(Math.min(50 * 2 ** attempt, 1_000));
+        await this.parts.platform.timing.delay(Math.min(50 * 2 ** attempt, 1_000));
       }
     }
     return false;
@@ -204,19 +240,21 @@ export class Executor {
   private async end(execution: Execution, end: RunEnd): Promise<void> {
     execution.ending = true;
     if (this.mode === 'abandoned') return;
-    if (await this.holder.finish(execution.run, end)) {
-      this.metrics.countEnded(end.outcome);
+    if (await this.parts.holder.finish(execution.run, end)) {
+      this.parts.metrics.countEnded(end.outcome);
       return;
     }
     const { runId, fence } = execution.run;
-    this.platform.log.warn(
+    this.parts.platform.log.warn(
       { code: 'run_end_refused', run: encodeId('run', runId), fence, state: end.outcome.state },
       'the run was no longer ours when it ended; nothing was written',
     );
   }
 
   private stopTool(execution: Execution | undefined, cause: StopCause): void {
-    if (execution?.key !== undefined && !execution.ending) this.supervisor.stop(execution.key, cause);
+    if (execution?.key === undefined || execution.ending) return;
+    execution.stop ??= cause;
+    this.parts.supervisor.stop(execution.key, cause);
   }
 }
 

@@ -1,6 +1,6 @@
 /** What the end of a tool means for its run: rows 10, 11a, 12 and 15 of the transition table. Pure. */
 import type { EndCode, Outcome } from '../runs/run.js';
-import type { LaunchFailure, Refusal, ToolEnd } from './supervisor/plan.js';
+import type { LaunchFailure, Refusal, StopCause, ToolEnd } from './supervisor/plan.js';
 
 const NO_TOOL = { kind: null, exitCode: null, signal: null } as const;
 
@@ -50,10 +50,14 @@ export function outcomeOfFailure(failure: LaunchFailure): Outcome {
   return { state: 'failed', code: failure.code, ...NO_TOOL, detail: failure.detail };
 }
 
-/** The end of a run that was moved to running, and then its supervisor would not start the tool, or was gone. */
-export function outcomeOfRefusal(reason: Refusal, isDraining: boolean): Outcome {
+/**
+ * The end of a run that was moved to running, and then its supervisor would not start the tool: because a stop that we
+ * asked for came first (`stop`), because the deadline had passed, or because it was gone.
+ */
+export function outcomeOfRefusal(reason: Refusal, stop: StopCause | undefined): Outcome {
   if (reason !== 'stopping') return notStarted('worker_lost', 'the lease could not be renewed in time');
-  if (isDraining) return notStarted('replica_stopped', 'the replica was stopping');
+  if (stop === 'cancel') return CANCELED_UNSTARTED;
+  if (stop === 'drain') return STOPPED_UNSTARTED;
   return notStarted('supervisor_lost', 'the supervisor was gone');
 }
 
@@ -65,11 +69,14 @@ export const UNKNOWN_OUTCOME: Outcome = {
   state: 'interrupted',
   code: 'internal',
   ...NO_TOOL,
-  detail: 'the worker lost track of the run; its tool was not started by this worker',
+  detail: 'the worker lost track of the run (an answer of the database was lost); its tool is not running',
 };
 
 /** A cancellation before the tool started; the request's own kind and detail are written. */
 export const CANCELED_UNSTARTED: Outcome = { state: 'canceled', code: 'canceled', ...NO_TOOL, detail: '' };
+
+/** The replica stopped between the start and the tool. */
+export const STOPPED_UNSTARTED: Outcome = notStarted('replica_stopped', 'the replica was stopping');
 
 /** A refusal to start. */
 export function unfit(detail: string): Outcome {

@@ -35,6 +35,8 @@ export interface ProblemOptions {
   /** Further members of the problem document, for instance the end of a run. */
   readonly members?: Readonly<Record<string, unknown>>;
   readonly retryAfterSeconds?: number;
+  /** The receipt of what the request changed all the same. */
+  readonly receipt?: string;
   readonly cause?: unknown;
 }
 
@@ -43,6 +45,7 @@ export class Problem extends Error {
   readonly errors: readonly InputFault[];
   readonly members: Readonly<Record<string, unknown>>;
   readonly retryAfterSeconds: number | undefined;
+  readonly receipt: string | undefined;
 
   constructor(
     readonly code: ProblemCode,
@@ -54,6 +57,7 @@ export class Problem extends Error {
     this.errors = options.errors ?? [];
     this.members = options.members ?? {};
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.receipt = options.receipt;
   }
 
   get status(): number {

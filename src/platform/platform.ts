@@ -32,6 +32,8 @@ export interface Pools {
   readonly submit: Pool;
   /** Output of tools on its way into the store. */
   readonly output: Pool;
+  /** Who asks: never behind what others ask for. */
+  readonly access: Pool;
   /** Whatever is asked for over HTTP. */
   readonly read: Pool;
 }

@@ -1,4 +1,5 @@
-/** Slow work that any replica may do at any time: partitions ahead of their days, keys whose time is over. */
+/** Slow work that any replica may do at any time: partitions ahead of their days, keys whose time is over; each whole even
+ * when the other fails. */
 import type { Pool } from '../platform/db/db.js';
 import type { Loop } from '../platform/loop.js';
 import type { JanitorService } from '../runs/janitor.service.js';
@@ -12,11 +13,16 @@ export class HousekeepingLoop implements Loop {
 
   constructor(
     private readonly pool: Pool,
-    private readonly janitor: JanitorService,
+    private readonly janitor: Pick<JanitorService, 'expireKeys'>,
   ) {}
 
   async step(): Promise<'idle' | 'more'> {
-    await ensurePartitions(this.pool, PARTITION_DAYS_AHEAD);
-    return (await this.janitor.expireKeys()) >= FULL_BATCH ? 'more' : 'idle';
+    let expired = 0;
+    try {
+      await ensurePartitions(this.pool, PARTITION_DAYS_AHEAD);
+    } finally {
+      expired = await this.janitor.expireKeys();
+    }
+    return expired >= FULL_BATCH ? 'more' : 'idle';
   }
 }

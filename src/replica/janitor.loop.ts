@@ -12,6 +12,8 @@ import type { JanitorService } from '../runs/janitor.service.js';
 
 const RENEWALS_BEFORE_REAPING = 2;
 const CLOCK_JUMP_MS = 1_000;
+/** Looks at the clock that took no longer than this can tell a jump from their own round trips. */
+const SHARP_MS = 250;
 
 /** What the janitor must know of its own keeper. */
 export interface KeeperWitness {
@@ -59,8 +61,12 @@ export class JanitorLoop implements Loop {
     return this.keeper.stats.renewalsSinceLoss >= RENEWALS_BEFORE_REAPING && !isPatient;
   }
 
-  /** Whether the database's clock went on as this machine's did since it was last looked at. */
+  /**
+   * Whether the database's clock went on as this machine's did since it was last looked at. A look that took long tells
+   * nothing: not now, but the next one may.
+   */
   private isSteady(clock: ClockSample): boolean {
+    if (clock.receivedAtMs - clock.sentAtMs > SHARP_MS) return false;
     const hasJumped = this.lastClock !== undefined && clockShiftMs(this.lastClock, clock).most > CLOCK_JUMP_MS;
     if (hasJumped) this.patientUntilMs = this.timing.monotonicMs() + this.leaseTtlMs;
     this.lastClock = clock;

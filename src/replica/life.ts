@@ -19,7 +19,9 @@ import { type LoopMetrics, LoopRunner } from './loop-runner.js';
 import { WorkLoop } from './work.loop.js';
 
 const HOUSEKEEPING_EVERY_MS = 600_000;
-const LAST_WRITES_MS = 3_000;
+/** For what is left to write or to end once the tools were killed. */
+const LAST_WRITES_MS = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
 /** From a claim to the spawn of its tool, with room. */
 const STARTING_TAKES_MS = 1_000;
 
@@ -35,37 +37,55 @@ export interface LifeParts {
   readonly loopMetrics: LoopMetrics;
 }
 
-/** Registers a life and starts its supervisor, lease and loops. Tries until it works; `undefined` when aborted. */
-export async function beginLife(parts: LifeParts, signal: AbortSignal): Promise<Life | undefined> {
+/**
+ * Starts a supervisor and registers a life, both tried until they work; `undefined` when aborted. Throws when the very
+ * first supervisor can't be started: this machine is not fit, and a person should see why.
+ */
+export async function beginLife(parts: LifeParts, isFirst: boolean, signal: AbortSignal): Promise<Life | undefined> {
   const { platform } = parts;
   const { config, log, timing } = platform;
-  const worker: NewWorker = {
-    id: newId(),
-    name: config.name,
-    kind: parts.kind,
-    slots: config.slots,
-    queues: config.queues,
-    version: productVersion(),
-  };
-  const supervisor = await startSupervisor({
-    incarnation: worker.id,
-    graceMs: config.killGraceMs,
-    deadlineMs: config.toolDeadlineMs,
-  });
+  for (let attempt = 0; !signal.aborted; attempt += 1) {
+    const worker: NewWorker = {
+      id: newId(),
+      name: config.name,
+      kind: parts.kind,
+      slots: config.slots,
+      queues: config.queues,
+      version: productVersion(),
+    };
+    try {
+      const supervisor = await startSupervisor({
+        incarnation: worker.id,
+        graceMs: config.killGraceMs,
+        deadlineMs: config.toolDeadlineMs,
+      });
+      if (await register(parts, worker, signal)) return new Life(parts, worker, supervisor);
+      await supervisor.shutdown();
+      supervisor.closeKeeperFd();
+    } catch (error) {
+      if (isFirst) throw error;
+      log.error({ code: 'supervisor_not_started', err: error }, 'no supervisor could be started; trying on');
+      await timing.delay(Math.min(500 * 2 ** attempt, LONGEST_PAUSE_MS), signal);
+    }
+  }
+  return undefined;
+}
+
+/** Tries until the worker's row stands; false when aborted. */
+async function register(parts: LifeParts, worker: NewWorker, signal: AbortSignal): Promise<boolean> {
+  const { config, log, pools, timing } = parts.platform;
   const entry = { chain: parts.installationChain, object: encodeId('wrk', worker.id) };
   for (let attempt = 0; !signal.aborted; attempt += 1) {
     try {
-      await registerIfNew(platform.pools.work, worker, config.leaseTtlMs, entry);
-      return new Life(parts, worker, supervisor);
+      await registerIfNew(pools.work, worker, config.leaseTtlMs, entry);
+      return true;
     } catch (error) {
       if (attempt === 0)
         log.warn({ code: 'register_retried', err: error }, 'the worker is not registered yet; trying on');
       await timing.delay(Math.min(100 * 2 ** attempt, 2_000), signal);
     }
   }
-  await supervisor.shutdown();
-  supervisor.closeKeeperFd();
-  return undefined;
+  return false;
 }
 
 export class Life {
@@ -89,9 +109,16 @@ export class Life {
     });
     this.holder = new HolderService(platform, worker, runMetrics, () => work.noteDoubt());
     const janitor = new JanitorService(platform, worker, parts.installationChain, runMetrics);
-    this.executor = new Executor(platform, this.holder, supervisor, worker.id, runMetrics, () => {
-      work.noteClaimable();
-      working.wake();
+    this.executor = new Executor({
+      platform,
+      holder: this.holder,
+      supervisor,
+      incarnation: worker.id,
+      metrics: runMetrics,
+      onFree: () => {
+        work.noteClaimable();
+        working.wake();
+      },
     });
     const janitorLoop = new JanitorLoop(janitor, keeper, config.leaseTtlMs, timing);
     const work = new WorkLoop({
@@ -139,32 +166,35 @@ export class Life {
 
   /** Ends a life that is over: everything it ran is stopped; then, and only then, another may begin. */
   async bury(end: LifeEnd): Promise<void> {
-    const { log, timing, platform } = { ...this.parts.platform, platform: this.parts.platform };
+    const { config, log, timing } = this.parts.platform;
     log.warn({ code: 'life_over', end, worker: encodeId('wrk', this.worker.id) }, 'this life as a worker is over');
-    await this.stopLoops();
+    const loopsEnded = this.stopLoops();
     if (end === 'supervisor_gone') {
       // The lease still holds: the ends of what was killed are ours to write.
       this.executor.drain();
       await this.supervisor.gone;
-      await this.executor.idle(AbortSignal.timeout(platform.config.leaseTtlMs));
+      await this.executor.idle(AbortSignal.timeout(config.leaseTtlMs));
+      this.holder.stopRetrying();
       await this.leave('stopped', timing.monotonicMs() + LAST_WRITES_MS);
     } else {
       this.executor.abandon();
       await this.supervisor.shutdown();
       await this.executor.idle(AbortSignal.timeout(LAST_WRITES_MS));
     }
+    await loopsEnded;
     this.release();
   }
 
   /**
    * Ends a healthy life in order: nothing is claimed any more, unstarted runs go back, tools may end for `drainMs`, what
-   * is left is stopped with its grace, or at once when `force` aborts. The lease is renewed until the last end is written.
+   * is left is stopped with its grace, or at once when `force` aborts. The lease is renewed until the last end is
+   * written, and `stopped` is said only when no tool is left: from then on anybody may settle what this life held.
    */
   async end(drainMs: number, force: AbortSignal): Promise<void> {
     const { config, timing, log } = this.parts.platform;
-    await this.stopLoops();
+    const loopsEnded = this.stopLoops();
     this.executor.drain();
-    await this.leave('draining', timing.monotonicMs() + LAST_WRITES_MS);
+    const drainingSaid = this.leave('draining', timing.monotonicMs() + drainMs + config.killGraceMs);
     const drained = AbortSignal.any([AbortSignal.timeout(Math.max(1, drainMs)), force]);
     if (!(await this.executor.idle(drained))) {
       log.info(
@@ -173,7 +203,7 @@ export class Life {
       );
       if (!force.aborted) {
         this.executor.stopAll('gracefully');
-        await this.executor.idle(AbortSignal.any([AbortSignal.timeout(config.killGraceMs + 1_000), force]));
+        await this.executor.idle(AbortSignal.any([AbortSignal.timeout(config.killGraceMs + 500), force]));
       }
       if (this.running > 0) {
         this.executor.stopAll('at once');
@@ -181,11 +211,22 @@ export class Life {
       }
     }
     this.holder.stopRetrying();
-    // Nothing runs any more: a renewal that met the stopped row would only be told that this life is over.
+    const isEmpty = await this.endSupervisor();
+    // A renewal that met the stopped row would only be told that this life is over.
     this.parts.keeper.end();
-    await this.leave('stopped', timing.monotonicMs() + LAST_WRITES_MS / 2);
-    await this.supervisor.shutdown();
+    if (isEmpty) await this.leave('stopped', timing.monotonicMs() + LAST_WRITES_MS);
+    await Promise.race([Promise.all([loopsEnded, drainingSaid]), timing.delay(LAST_WRITES_MS)]);
     this.release();
+  }
+
+  /** Ends the supervisor, by force when it takes its time. Whether all its tools are gone for certain. */
+  private async endSupervisor(): Promise<boolean> {
+    const { timing } = this.parts.platform;
+    const within = (done: Promise<unknown>) =>
+      Promise.race([done.then(() => true), timing.delay(LAST_WRITES_MS).then(() => false)]);
+    if (await within(this.supervisor.shutdown())) return true;
+    this.supervisor.destroy();
+    return within(this.supervisor.gone);
   }
 
   /** The supervisor has read an extension of its deadline that leaves a tool time to run. */

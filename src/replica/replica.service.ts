@@ -15,7 +15,10 @@ import type { ReadinessService } from './readiness.service.js';
 import { registerReplicaMetrics } from './replica.metrics.js';
 import { untilAborted } from './stop.js';
 
-const BETWEEN_LIVES_MS = 500;
+/** Between lives; doubled after each that was short, so that a machine in trouble isn't kept busy with new lives. */
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 30_000;
+const SHORT_LIFE_MS = 60_000;
 
 export class Replica {
   private readonly stopping = new AbortController();
@@ -48,11 +51,13 @@ export class Replica {
   async stop(force: AbortSignal): Promise<void> {
     this.readiness.noteStopping();
     this.stopping.abort();
+    // A life that is being buried or begun ends by itself.
     await this.life?.end(this.platform.config.drainTimeoutMs, force);
     await this.living;
     await this.keeper?.close();
   }
 
+  /** One life after another. Rejects only before the first; later faults are logged and tried again. */
   private async live(
     kind: 'replica' | 'worker',
     chain: string,
@@ -60,20 +65,28 @@ export class Replica {
     onFirst: () => void,
   ): Promise<void> {
     const { platform, stopping, runMetrics } = this;
-    while (!stopping.signal.aborted) {
+    const { log, timing } = platform;
+    let shortLives = 0;
+    for (let lives = 0; !stopping.signal.aborted; lives += 1) {
+      if (this.keeper?.isGone) this.keeper = undefined;
       this.keeper ??= this.startKeeper();
       const { keeper } = this;
       const parts = { platform, keeper, installationChain: chain, kind, runMetrics, loopMetrics };
-      const life = await beginLife(parts, stopping.signal);
+      const life = await beginLife(parts, lives === 0, stopping.signal);
       if (!life) return;
+      const begunAtMs = timing.monotonicMs();
       this.life = life;
       this.self.workerId = encodeId('wrk', life.worker.id);
       onFirst();
       const end = await Promise.race([life.over, untilAborted(stopping.signal)]);
       if (end === undefined) return;
-      await life.bury(end);
-      if (end === 'keeper_gone') this.keeper = undefined;
-      await platform.timing.delay(BETWEEN_LIVES_MS, stopping.signal);
+      this.life = undefined;
+      this.self.workerId = null;
+      await life.bury(end).catch((error: unknown) => {
+        log.error({ code: 'burial_failed', err: error }, 'a life could not be ended in order; beginning another');
+      });
+      shortLives = timing.monotonicMs() - begunAtMs < SHORT_LIFE_MS ? shortLives + 1 : 0;
+      await timing.delay(Math.min(FIRST_PAUSE_MS * 2 ** shortLives, LONGEST_PAUSE_MS), stopping.signal);
     }
   }
 

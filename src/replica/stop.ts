@@ -1,5 +1,5 @@
 /**
- * Signals of a server. The first SIGINT or SIGTERM stops it in order, a second one at once. Signals less than a second
+ * Signals of a server. The first SIGINT, SIGTERM or SIGHUP stops it in order, a second one at once. Signals less than a second
  * apart count as one: npm forwards the SIGINT that the terminal has sent to everybody already.
  */
 const SAME_SIGNAL_MS = 1_000;
@@ -26,6 +26,8 @@ export function listenForStop(): StopSignals {
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
+  // A terminal that was closed.
+  process.on('SIGHUP', onSignal);
   return { stop: stop.signal, force: force.signal };
 }
 

@@ -66,9 +66,8 @@ export class WorkLoop implements Loop {
   }
 
   async step(): Promise<'idle' | 'more'> {
-    const { executor, timing } = this.parts;
-    const now = timing.monotonicMs();
-    if (this.inDoubt || (executor.size > 0 && now - this.reconciledAtMs >= RECONCILE_EVERY_MS)) await this.reconcile();
+    const now = this.parts.timing.monotonicMs();
+    if (this.inDoubt || now - this.reconciledAtMs >= RECONCILE_EVERY_MS) await this.reconcile();
     if (this.canClaim()) await this.claim();
     if (this.wantsPulse || now - this.pulsedAtMs >= this.intervalMs()) await this.pulse();
     return this.canClaim() ? 'more' : 'idle';

@@ -1,6 +1,5 @@
 /** Rows 13 and 14: a run is canceled in place, or its holder is told to stop it. */
-import type { JsonValue } from '../kernel/json.js';
-import type { Pool } from '../platform/db/db.js';
+import { type Pool, records } from '../platform/db/db.js';
 import { endingCtes } from './ending.sql.js';
 import type { CancelKind } from './run.js';
 
@@ -18,6 +17,8 @@ export interface Cancel {
 
 export interface Canceled {
   readonly runId: string;
+  /** The chain of its organization. */
+  readonly chain: string;
   /** `ended`: canceled in place. `requested`: flagged now. `already`: an earlier request stands. */
   readonly result: 'ended' | 'requested' | 'already';
   readonly receipt: string | null;
@@ -36,7 +37,7 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
     with locked as materialized (
       select l.run_id, l.state, l.holder, l.claimed_at, l.started_at, l.cancel_requested_at, i.chain, i.object, i.kind,
              i.detail, i.by, i."byName" as by_name
-      from jsonb_to_recordset(${sql.json(cancels as unknown as JsonValue)}::jsonb) as i (
+      from jsonb_to_recordset(${records(sql, cancels)}::jsonb) as i (
         "runId" uuid, "organizationId" uuid, chain text, object text, kind text, detail text, by text, "byName" text)
       join live_runs l on l.run_id = i."runId" and l.organization_id = i."organizationId"
       order by l.run_id
@@ -89,11 +90,11 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
              array_agg(run_id order by run_id) as run_ids, array_agg(result order by run_id) as results
       from change
     )
-    select e.run_ids[a.entry] as run_id, e.results[a.entry] as result, a.receipt
+    select e.run_ids[a.entry] as run_id, e.chains[a.entry] as chain, e.results[a.entry] as result, a.receipt
     from entry e
     cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a
     union all
-    select run_id, 'already', null from locked
+    select run_id, chain, 'already', null from locked
     where state in ('claimed', 'running') and cancel_requested_at is not null`,
   );
 }

@@ -1,6 +1,5 @@
 /** Rows 6, 7 and 9: a worker takes pending runs, moves them to running, or gives them back unstarted. */
-import type { JsonValue } from '../kernel/json.js';
-import type { Pool, Sql } from '../platform/db/db.js';
+import { type Pool, records, type Sql } from '../platform/db/db.js';
 import { endingCtes } from './ending.sql.js';
 import type { ClaimedRun, Hold, LiveState } from './run.js';
 
@@ -47,7 +46,8 @@ export function claimIfLive(pool: Pool, worker: string, queues: ServedQueues, li
     ),
     claimed as (
       update live_runs l
-      set state = 'claimed', holder = ${worker}, fence = l.fence + 1, claimed_at = db_now()
+      set state = 'claimed', holder = ${worker}, fence = l.fence + 1,
+          claimed_at = date_trunc('milliseconds', db_now())
       from candidate c
       where l.run_id = c.run_id
       returning l.run_id, l.fence, l.priority, l.position
@@ -92,7 +92,7 @@ export function startIfHeld(pool: Pool, worker: string, holds: readonly Hold[]):
     locked as materialized (
       select l.run_id
       from me
-      cross join jsonb_to_recordset(${sql.json(holds as unknown as JsonValue)}::jsonb) as i ("runId" uuid, fence integer)
+      cross join jsonb_to_recordset(${records(sql, holds)}::jsonb) as i ("runId" uuid, fence integer)
       join live_runs l on l.run_id = i."runId"
       where me.lease_until > db_clock()                      -- read again, after the row was waited for
         and l.holder = me.id                                 -- still this life's
@@ -132,7 +132,7 @@ export function releaseIfHeld(
     (sql) => sql`
     with locked as materialized (
       select l.*, i.chain, i.object, i.worker
-      from jsonb_to_recordset(${sql.json(releases as unknown as JsonValue)}::jsonb)
+      from jsonb_to_recordset(${records(sql, releases)}::jsonb)
              as i ("runId" uuid, fence integer, chain text, object text, worker text)
       join live_runs l on l.run_id = i."runId"
       where l.holder = ${worker}
@@ -243,7 +243,7 @@ export async function pulse(
       ) as claimable,
       exists (select from live_runs where state = 'pending' and not_before <= db_now()) as due,
       array(select run_id from live_runs where holder = ${worker} and cancel_requested_at is not null) as canceled,
-      exists (select from workers where state in ('live', 'draining') and lease_until < db_clock()) as lease_over,
+      exists (select from workers where ended_at is null and lease_until < db_clock()) as lease_over,
       exists (
         select from live_runs l join workers w on w.id = l.holder
         where l.holder is not null and w.state in ('lost', 'stopped')

@@ -23,7 +23,7 @@ export function endingCtes(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
         state = g.state,
         end_code = g.code,
         end_kind = g.kind,
-        end_detail = g.detail,
+        end_detail = left(g.detail, 2000),
         exit_code = g.exit_code,
         signal = g.signal,
         end_by = g.by,
@@ -36,13 +36,13 @@ export function endingCtes(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
         output = g.output
       from gone g
       where r.id = g.run_id
-      returning g.*, r.ended_at, r.spec_digest
+      returning g.*, r.ended_at, r.end_detail, r.spec_digest
     ),
     end_event as (
       insert into run_events (run_day, run_id, seq, type, at, data)
       select run_day, run_id, event_seq + 1, 'run.ended', ended_at,
              jsonb_strip_nulls(jsonb_build_object(
-               'state', state, 'code', code, 'kind', kind, 'detail', detail, 'exitCode', exit_code, 'signal', signal,
+               'state', state, 'code', code, 'kind', kind, 'detail', end_detail, 'exitCode', exit_code, 'signal', signal,
                'fence', fence))
       from outcome
       returning run_id

@@ -1,6 +1,7 @@
 /** Rows 10 to 12 and 15: the holder says how its run ended. */
+import { encodeId } from '../kernel/ids.js';
 import type { JsonValue } from '../kernel/json.js';
-import type { Pool } from '../platform/db/db.js';
+import { type Pool, records } from '../platform/db/db.js';
 import { endingCtes } from './ending.sql.js';
 import type { Hold, Outcome } from './run.js';
 
@@ -34,7 +35,7 @@ export function finishIfHeld(pool: Pool, worker: string, finishes: readonly Fini
              i."exitCode" as exit_code, i.signal,
              nullif(i.output, 'null'::jsonb) as output, i."outputDigest" as output_digest, i.worker as by,
              i."workerName" as by_name, i.object, i.worker, i.chain
-      from jsonb_to_recordset(${sql.json(rows as unknown as JsonValue)}::jsonb) as i (
+      from jsonb_to_recordset(${records(sql, rows)}::jsonb) as i (
         "runId" uuid, fence integer, state text, code text, kind text, detail text, "exitCode" integer, signal text,
         output jsonb, "outputDigest" text, worker text, "workerName" text, object text, chain text)
       join live_runs l on l.run_id = i."runId"
@@ -57,15 +58,19 @@ export function finishIfHeld(pool: Pool, worker: string, finishes: readonly Fini
   );
 }
 
-/** Of these holds, the runs whose recorded end bears this worker and fence: ends that were written after all. */
+/**
+ * Of these holds, the runs whose end this worker itself wrote under this fence: ends that were written after all. An end
+ * that a janitor wrote bears the same worker and fence, but another's name.
+ */
 export function findOwnEnds(pool: Pool, worker: string, holds: readonly Hold[]): Promise<{ runId: string }[]> {
   return pool.run<{ runId: string }[]>(
     (sql) => sql`
     select r.id as run_id
-    from jsonb_to_recordset(${sql.json(holds as unknown as JsonValue)}::jsonb) as i ("runId" uuid, fence integer)
+    from jsonb_to_recordset(${records(sql, holds)}::jsonb) as i ("runId" uuid, fence integer)
     join runs r on r.id = i."runId"
     where r.state is not null
       and r.worker_id = ${worker}
+      and r.end_by = ${encodeId('wrk', worker)}
       and r.fence = i.fence`,
   );
 }

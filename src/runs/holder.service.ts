@@ -62,18 +62,13 @@ export class HolderService {
   }
 
   /** Takes up to `limit` runs. After an error some may be ours without our knowing: `onDoubt` was called then. */
-  async claim(limit: number): Promise<ClaimedRun[]> {
-    try {
-      return await claimIfLive(this.platform.pools.work, this.worker.id, this.worker.queues, limit);
-    } catch (error) {
-      this.onDoubt();
-      throw error;
-    }
+  claim(limit: number): Promise<ClaimedRun[]> {
+    return this.doubting(claimIfLive(this.platform.pools.work, this.worker.id, this.worker.queues, limit));
   }
 
   /** Whether the run's tool may be started now. False: it is no longer ours, or it is to be canceled. */
   start(hold: Hold): Promise<boolean> {
-    return this.starts.push({ runId: hold.runId, fence: hold.fence });
+    return this.doubting(this.starts.push({ runId: hold.runId, fence: hold.fence }));
   }
 
   /** Whether this end was written. False: the run was no longer ours, and nothing changed. */
@@ -94,8 +89,8 @@ export class HolderService {
         { code: 'run_end_reduced', err: error, run: finish.object },
         "the run's end can't be written as it is; writing it without detail and output",
       );
-      const outcome = { ...end.outcome, detail: '', signal: null };
-      return this.finishes.push({ ...finish, outcome, output: null });
+      const outcome = { ...end.outcome, detail: '' };
+      return this.doubting(this.finishes.push({ ...finish, outcome, output: null }));
     }
   }
 
@@ -108,7 +103,7 @@ export class HolderService {
       object: encodeId('run', run.runId),
       worker: this.workerId,
     }));
-    await releaseIfHeld(this.platform.pools.work, this.worker.id, releases);
+    await this.doubting(releaseIfHeld(this.platform.pools.work, this.worker.id, releases));
   }
 
   /** Stores one batch of output. False: the run is no longer ours. */
@@ -130,6 +125,16 @@ export class HolderService {
   stopRetrying(): void {
     this.starts.stopRetrying();
     this.finishes.stopRetrying();
+  }
+
+  /** After an error what we hold may not be what we believe to hold. */
+  private async doubting<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } catch (error) {
+      this.onDoubt();
+      throw error;
+    }
   }
 
   private async flushStarts(holds: readonly Hold[]): Promise<boolean[]> {

@@ -40,8 +40,8 @@ export class JanitorService {
     if (databaseAtMs === undefined) return [];
     if (!isSteady({ sentAtMs, receivedAtMs: timing.monotonicMs(), databaseAtMs })) {
       this.platform.log.warn(
-        { code: 'database_clock_jumped' },
-        "the database's clock jumped: reaping nobody for one lease time",
+        { code: 'reaping_put_off' },
+        "the database's clock can't be trusted at this moment; nobody is reaped now",
       );
       return [];
     }

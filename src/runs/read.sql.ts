@@ -1,16 +1,8 @@
 /** Reads of runs: one whole, a page of them, and their output and events. None of these takes a lock. */
 import type { Pool, Sql } from '../platform/db/db.js';
 import type { PagePlace } from '../platform/http/page.js';
-import {
-  type CancelKind,
-  END_STATES,
-  type EndCode,
-  type EndState,
-  type Kind,
-  type Origin,
-  type Principal,
-  type RunState,
-} from './run.js';
+import { type CancelKind, type EndCode, type Kind, type Origin, type Principal, type RunState } from './run.js';
+import { isEnded } from './run.machine.js';
 
 /** A run as it stands, its live row folded in. Instants are the database's. */
 export interface RunRow {
@@ -108,7 +100,10 @@ export interface RunFilter {
   readonly createdBefore?: Date;
 }
 
-/** A page of the organization's runs, newest first. Index: runs_newest. */
+/**
+ * A page of the organization's runs, newest first. Index: runs_newest; when only live states are asked for, the live rows,
+ * which are few, lead: otherwise all that ended since would be read to find the last that hasn't.
+ */
 export function listRuns(
   pool: Pool,
   organizationId: string,
@@ -116,8 +111,11 @@ export function listRuns(
   after: PagePlace | undefined,
   limit: number,
 ): Promise<RunRow[]> {
-  return pool.run<RunRow[]>(
-    (sql) => sql`
+  const onlyLive = filter.state?.every((state) => !isEnded(state)) ?? false;
+  return pool.run<RunRow[]>((sql) => {
+    const at = onlyLive ? sql`l.created_at, l.run_id` : sql`r.created_at, r.id`;
+    const order = onlyLive ? sql`l.created_at desc, l.run_id desc` : sql`r.created_at desc, r.id desc`;
+    return sql`
     select ${runColumns(sql, 'summary')}
     from ${runTables(sql)}
     where r.organization_id = ${organizationId}
@@ -128,16 +126,17 @@ export function listRuns(
       and ${filter.labels === undefined ? sql`true` : sql`r.labels @> ${sql.json(filter.labels)}::jsonb`}
       and ${filter.createdAfter === undefined ? sql`true` : sql`r.created_at > ${filter.createdAfter}`}
       and ${filter.createdBefore === undefined ? sql`true` : sql`r.created_at < ${filter.createdBefore}`}
-      and ${after === undefined ? sql`true` : sql`(r.created_at, r.id) < (${after.at}, ${after.id})`}
-    order by r.created_at desc, r.id desc
-    limit ${limit}`,
-  );
+      and ${onlyLive ? sql`l.organization_id = ${organizationId}` : sql`true`}
+      and ${after === undefined ? sql`true` : sql`(${at}) < (${after.at}, ${after.id})`}
+    order by ${order}
+    limit ${limit}`;
+  });
 }
 
 function stateCondition(sql: Sql, states: readonly RunState[] | undefined) {
   if (states === undefined) return sql`coalesce(r.state, l.state) is not null`;
-  const ended: readonly string[] = END_STATES;
-  const asEnded = states.filter((state): state is EndState => ended.includes(state));
-  const asLive = states.filter((state) => !ended.includes(state));
+  const asEnded = states.filter(isEnded);
+  const asLive = states.filter((state) => !isEnded(state));
+  if (asEnded.length === 0) return sql`l.state = any (${asLive}::text[])`;
   return sql`(r.state = any (${asEnded}::text[]) or l.state = any (${asLive}::text[]))`;
 }

@@ -157,7 +157,10 @@ export class RunDto extends RunSummaryDto {
   spec: Record<string, unknown>;
 
   @Documented((api) =>
-    api.ApiProperty({ anyOf: [{}], description: 'What the tool wrote to CAPSTAN_OUTPUT_FILE: any JSON value.' }),
+    api.ApiProperty({
+      anyOf: [{}],
+      description: 'The result of the run as any JSON value. No kind has one yet: null.',
+    }),
   )
   output: unknown;
 }

@@ -1,7 +1,7 @@
 /** What a caller may do with runs: submit, look, cancel. Replays and clashes are values until they meet HTTP. */
 
 import { encodeId, newId } from '../kernel/ids.js';
-import { digestOf } from '../kernel/json.js';
+import { canonicalJson, sha256Hex } from '../kernel/json.js';
 import { Problem } from '../kernel/problems.js';
 import { errorCode } from '../platform/db/db.js';
 import { Lane } from '../platform/db/lane.js';
@@ -14,10 +14,23 @@ import { findRun, listRuns, type RunFilter, type RunRow } from './read.sql.js';
 import type { Kind } from './run.js';
 import { isEnded } from './run.machine.js';
 import type { RunMetrics } from './run.metrics.js';
-import { type EarlierKey, type EarlierRun, findKeys, findRuns, type NewRun, submitIfNew } from './submit.sql.js';
+import {
+  type EarlierKey,
+  type EarlierRun,
+  findKeys,
+  findRuns,
+  keepKeys,
+  type NewRun,
+  submitIfNew,
+} from './submit.sql.js';
 
 const LANE_ITEMS = 200;
-const RETRY_FOR_MS = 5_000;
+/** Longer than a statement may take, so that a flush which took too long is tried in halves. */
+const RETRY_FOR_MS = 8_000;
+/** A flush of this much takes some 100 ms; what waits beyond is answered 503. */
+const LOAD = { maxFlushBytes: 4 * 1024 * 1024, maxWaitingItems: 10_000, maxWaitingBytes: 64 * 1024 * 1024 } as const;
+/** What an item weighs besides a run's spec. */
+const ITEM_BYTES = 1_000;
 
 /** A submit that was decoded and checked. */
 export interface SubmitRequest {
@@ -50,6 +63,12 @@ export interface CancelAnswer {
   readonly receipt: string | null;
 }
 
+/** A run on its way in, and how many bytes it has, roughly. */
+interface Incoming {
+  readonly run: NewRun;
+  readonly bytes: number;
+}
+
 type Fate =
   | { readonly made: { readonly createdAt: Date; readonly receipt: string } }
   | { readonly replayOf: string }
@@ -58,7 +77,7 @@ type Fate =
   | { readonly again: true };
 
 export class RunsService {
-  private readonly submits: Lane<NewRun, Fate>;
+  private readonly submits: Lane<Incoming, Fate>;
   private readonly cancels: Lane<Cancel, Canceled | undefined>;
 
   constructor(
@@ -68,19 +87,25 @@ export class RunsService {
     const lane = { maxItems: LANE_ITEMS, retryForMs: RETRY_FOR_MS, timing: platform.timing };
     this.submits = new Lane({
       ...lane,
-      flush: (runs) => this.flushSubmits(runs),
+      load: { ...LOAD, bytesOf: ({ bytes }) => bytes },
+      flush: (incoming) => this.flushSubmits(incoming.map(({ run }) => run)),
       onFlush: (n) => metrics.countFlush('submit', n),
     });
-    this.cancels = new Lane({ ...lane, flush: (cancels) => this.flushCancels(cancels) });
+    this.cancels = new Lane({
+      ...lane,
+      load: { ...LOAD, bytesOf: () => ITEM_BYTES },
+      flush: (cancels) => this.flushCancels(cancels),
+    });
   }
 
   /** Makes a run, or answers with the one that the same key or id made before. */
   async submit(caller: RequestCaller, request: SubmitRequest): Promise<SubmitAnswer> {
-    const run = newRun(caller, request);
+    const incoming = incomingRun(caller, request);
+    const { run } = incoming;
     for (let attempt = 1; attempt <= 5; attempt += 1) {
-      const fate = await this.submits.push(run).catch((error: unknown) => {
-        // 23505: somebody is making a run of this id right now; the next try sees theirs.
-        if (errorCode(error) === '23505') return { again: true } as const;
+      const fate = await this.submits.push(incoming).catch((error: unknown) => {
+        // Somebody is making a run of this id right now; the next try sees theirs.
+        if (isTakenId(error)) return { again: true } as const;
         throw error;
       });
       if ('again' in fate) continue;
@@ -141,9 +166,8 @@ export class RunsService {
       throw new Problem(
         'run_ended',
         `the run has ended ${run.state}: nothing is left to cancel; submit it anew if needed`,
-        {
-          members: { end: endOf(run) },
-        },
+        // A request that was written before the run ended otherwise stands in the chain.
+        { members: { end: endOf(run) }, ...(canceled?.receipt ? { receipt: canceled.receipt } : {}) },
       );
     }
     return {
@@ -189,14 +213,19 @@ export class RunsService {
     );
     const ids = [...new Set([...runs.map((run) => run.id), ...[...keys.values()].map((row) => row.runId)])];
     const known = new Map((await findRuns(submit, ids)).map((row) => [row.id, row]));
-    return new Map(runs.map((run) => [run, fateOf(run, keys, known)]));
+    const fates = new Map(runs.map((run) => [run, fateOf(run, keys, known)]));
+    // A key that came with an id known before is a key that was answered: it is kept like any other.
+    const answered = runs.filter((run) => isReplay(fates.get(run)) && run.key !== null && !keys.has(nameOfKey(run)));
+    if (answered.length > 0) await keepKeys(submit, answered);
+    return fates;
   }
 
+  /** Equal cancels are folded; one of another organization is none of them, though it names the same run. */
   private async flushCancels(cancels: readonly Cancel[]): Promise<(Canceled | undefined)[]> {
-    const once = [...new Map(cancels.map((cancel) => [cancel.runId, cancel])).values()];
+    const once = [...new Map(cancels.map((cancel) => [nameOf(cancel), cancel])).values()];
     const rows = await cancelIfLive(this.platform.pools.submit, once);
-    const byRun = new Map(rows.map((row) => [row.runId, row]));
-    return cancels.map((cancel) => byRun.get(cancel.runId));
+    const byName = new Map(rows.map((row) => [nameOf(row), row]));
+    return cancels.map((cancel) => byName.get(nameOf(cancel)));
   }
 }
 
@@ -212,13 +241,32 @@ function fateOf(run: NewRun, keys: ReadonlyMap<string, EarlierKey>, known: Reado
   return same ? { replayOf: run.id } : { clash: 'id' };
 }
 
+function isReplay(fate: Fate | undefined): boolean {
+  return fate !== undefined && 'replayOf' in fate;
+}
+
+function nameOfKey(run: NewRun): string {
+  return keyOf(run.organizationId, run.key ?? '');
+}
+
+/** A unique violation of a run's own id, and of nothing else. */
+function isTakenId(error: unknown): boolean {
+  if (errorCode(error) !== '23505' || typeof error !== 'object' || error === null) return false;
+  return 'constraint_name' in error && error.constraint_name === 'runs_pkey';
+}
+
 function keyOf(organizationId: string, key: string): string {
   return `${organizationId} ${key}`;
 }
 
-function newRun(caller: RequestCaller, request: SubmitRequest): NewRun {
+function nameOf({ chain, runId }: Pick<Cancel, 'chain' | 'runId'>): string {
+  return `${chain} ${runId}`;
+}
+
+function incomingRun(caller: RequestCaller, request: SubmitRequest): Incoming {
   const id = request.id ?? newId();
-  return {
+  const text = canonicalJson({ kind: request.kind, spec: request.spec });
+  const run: NewRun = {
     id,
     organizationId: caller.organizationId,
     chain: caller.chain,
@@ -229,7 +277,7 @@ function newRun(caller: RequestCaller, request: SubmitRequest): NewRun {
     priority: request.priority,
     labels: request.labels,
     spec: request.spec,
-    specDigest: digestOf({ kind: request.kind, spec: request.spec }),
+    specDigest: `sha256:${sha256Hex(text)}`,
     timeoutMs: request.timeoutMs,
     notBefore: request.notBefore?.toISOString() ?? null,
     origin: 'api',
@@ -239,6 +287,7 @@ function newRun(caller: RequestCaller, request: SubmitRequest): NewRun {
     key: request.key,
     requestDigest: request.requestDigest,
   };
+  return { run, bytes: ITEM_BYTES + Buffer.byteLength(text) };
 }
 
 /** A run that was just made, without reading it back. */

@@ -1,6 +1,5 @@
 /** Rows 8 and 11: what a lost or stopped worker held goes back to the queue, or ends interrupted. Never run again. */
-import type { JsonValue } from '../kernel/json.js';
-import type { Pool } from '../platform/db/db.js';
+import { type Pool, records } from '../platform/db/db.js';
 import { endingCtes } from './ending.sql.js';
 
 export interface Orphan {
@@ -52,7 +51,7 @@ export function settleIfOrphaned(pool: Pool, settles: readonly Settle[]): Promis
     with locked as materialized (
       select l.run_id, l.state, l.fence, l.cancel_requested_at, l.cancel_kind, l.cancel_detail, i.chain, i.object,
              i.worker, i.by, i."byName" as by_name
-      from jsonb_to_recordset(${sql.json(settles as unknown as JsonValue)}::jsonb) as i (
+      from jsonb_to_recordset(${records(sql, settles)}::jsonb) as i (
         "runId" uuid, holder uuid, chain text, object text, worker text, by text, "byName" text)
       join live_runs l on l.run_id = i."runId"
       join workers w on w.id = l.holder

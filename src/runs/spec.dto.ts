@@ -1,5 +1,6 @@
 /** What each kind of run is told to do, as it comes in: checked, completed with its defaults, ready to be stored. */
-import { IsOptional, IsString, Length, MaxLength } from 'class-validator';
+import { IsOptional, IsString, Length, Matches, MaxLength } from 'class-validator';
+import { escapePointer } from '../kernel/json.js';
 import type { InputFault } from '../kernel/problems.js';
 import { Documented } from '../platform/http/document.js';
 import { Holds, MayBeAbsent } from '../platform/http/input.js';
@@ -47,9 +48,7 @@ function envFaults(value: unknown): InputFault[] {
     return [{ pointer: '', message: `must have at most ${MAX_ENV_ENTRIES} members` }];
   return entries.flatMap(([name, text]) => {
     const fault = envFault(name, text);
-    return fault === undefined
-      ? []
-      : [{ pointer: `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, message: fault }];
+    return fault === undefined ? [] : [{ pointer: `/${escapePointer(name)}`, message: fault }];
   });
 }
 
@@ -96,15 +95,18 @@ class ToolSpec {
       nullable('string', {
         minLength: 1,
         maxLength: MAX_PATH,
+        pattern: '^/',
         required: false,
         default: null,
-        description: "Working directory; relative to the run's private directory, which is the default.",
+        description:
+          "Absolute path of the working directory, on the worker's machine. Null: the run's private directory.",
       }),
     ),
   )
   @IsOptional()
   @IsString()
   @Length(1, MAX_PATH)
+  @Matches(/^\//, { message: 'must be an absolute path: it begins with /' })
   cwd: string | null = null;
 
   @Documented((api) =>

@@ -1,6 +1,5 @@
 /** Row 1: a run comes to be, with its key, its first event and its audit entry. */
-import { type JsonValue } from '../kernel/json.js';
-import type { Pool } from '../platform/db/db.js';
+import { type Pool, records } from '../platform/db/db.js';
 import type { Kind, Origin, Principal } from './run.js';
 
 /** A checked submit. Ids are chosen before the first try and sent again unchanged. */
@@ -48,7 +47,7 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[]): Promise<Submit
     (sql) => sql`
     with input as materialized (
       select i.*, row_number() over () as ord
-      from jsonb_to_recordset(${sql.json(runs as unknown as JsonValue)}::jsonb) as i (
+      from jsonb_to_recordset(${records(sql, runs)}::jsonb) as i (
         id uuid, "organizationId" uuid, chain text, object text, kind text, name text, queue text, priority smallint,
         labels jsonb, spec jsonb, "specDigest" text, "timeoutMs" bigint, "notBefore" timestamptz, origin text,
         principal jsonb, "rerunOf" uuid, traceparent text, key text, "requestDigest" text)
@@ -76,7 +75,7 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[]): Promise<Submit
       select id, "organizationId", kind, name, queue, priority, labels, spec, "specDigest", "timeoutMs",
              "notBefore", origin, principal, id, "rerunOf", traceparent, created_at
       from fresh
-      order by ord
+      order by id                                                        -- one order here too: callers may choose ids
       returning id
     ),
     live as (
@@ -128,8 +127,21 @@ export function findKeys(
     (sql) => sql`
     select k.organization_id, k.key, k.digest, k.run_id
     from idempotency_keys k
-    join jsonb_to_recordset(${sql.json(keys as unknown as JsonValue)}::jsonb) as i ("organizationId" uuid, key text)
+    join jsonb_to_recordset(${records(sql, keys)}::jsonb) as i ("organizationId" uuid, key text)
       on k.organization_id = i."organizationId" and k.key = i.key`,
+  );
+}
+
+/** Keeps the keys of runs that were there already, under their ids. One that somebody else kept meanwhile stays theirs. */
+export async function keepKeys(pool: Pool, runs: readonly NewRun[]): Promise<void> {
+  await pool.run<never[]>(
+    (sql) => sql`
+    insert into idempotency_keys (organization_id, key, digest, run_id)
+    select i."organizationId", i.key, i."requestDigest", i.id
+    from jsonb_to_recordset(${records(sql, runs)}::jsonb)
+           as i (id uuid, "organizationId" uuid, key text, "requestDigest" text)
+    order by i."organizationId", i.key
+    on conflict do nothing`,
   );
 }
 

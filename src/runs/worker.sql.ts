@@ -1,6 +1,5 @@
 /** Worker rows: a life is registered, renewed, drained, stopped, or reaped when its lease ran out. */
-import type { JsonValue } from '../kernel/json.js';
-import type { Pool } from '../platform/db/db.js';
+import { type Pool, records } from '../platform/db/db.js';
 import type { PagePlace } from '../platform/http/page.js';
 import type { NewWorker, WorkerState, WorkerView } from './worker.js';
 
@@ -38,7 +37,7 @@ export function registerIfNew(
  * Moves a life to draining or stopped. Draining takes the lock that claim and start share, so neither is in flight
  * when it commits.
  *
- * guard     the life is live or draining
+ * guard     the life is live or draining, and not in that state already: a drain said again writes nothing
  * outcomes  whether it is in that state now
  */
 export async function leaveIfAlive(
@@ -50,7 +49,11 @@ export async function leaveIfAlive(
   const rows = await pool.run<{ state: WorkerState }[]>(
     (sql) => sql`
     with locked as materialized (
-      select id from workers where id = ${worker} and state in ('live', 'draining') for update
+      select id from workers
+      where id = ${worker}
+        and state in ('live', 'draining')
+        and state <> ${state}                                -- an answer was lost: it is said and recorded once
+      for update
     ),
     life as (
       update workers w
@@ -63,7 +66,9 @@ export async function leaveIfAlive(
     cross join lateral audit_append(
       array[${entry.chain}::text],
       array[jsonb_build_object('action', ${`worker.${state}`}::text, 'object', ${entry.object}::text, 'name', l.name)],
-      array[null::uuid]) a`,
+      array[null::uuid]) a
+    union all
+    select state from workers where id = ${worker} and state = ${state}`,
   );
   return rows.length > 0;
 }
@@ -74,12 +79,12 @@ export interface Expired {
   readonly databaseAtMs: number;
 }
 
-/** Lives whose lease has run out, at most `limit`. */
+/** Lives whose lease has run out, at most `limit`. Index: workers_not_over, for the rows of lives that are over stay. */
 export function findExpired(pool: Pool, limit: number): Promise<Expired[]> {
   return pool.run<Expired[]>(
     (sql) => sql`
     select id, (extract(epoch from db_clock()) * 1000)::float8 as database_at_ms from workers
-    where state in ('live', 'draining') and lease_until < db_clock()
+    where ended_at is null and lease_until < db_clock()
     order by id
     limit ${limit}`,
   );
@@ -103,7 +108,7 @@ export function reapIfExpired(pool: Pool, chain: string, reaps: readonly Reap[])
     (sql) => sql`
     with locked as materialized (
       select w.id, i.object, i.by
-      from jsonb_to_recordset(${sql.json(reaps as unknown as JsonValue)}::jsonb) as i (id uuid, object text, by text)
+      from jsonb_to_recordset(${records(sql, reaps)}::jsonb) as i (id uuid, object text, by text)
       join workers w on w.id = i.id
       where w.state in ('live', 'draining')
         and w.lease_until < db_clock()

@@ -2,12 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import type pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AuditService } from '../../src/audit/audit.service.js';
 import { readHead, readWindow } from '../../src/audit/audit.sql.js';
 import { linkOf } from '../../src/audit/chain.rules.js';
 import { canonicalJson } from '../../src/kernel/json.js';
-import type { Pool } from '../../src/platform/db/db.js';
+import { Pool } from '../../src/platform/db/db.js';
 import { createDatabase, type TestDatabase } from '../database.js';
 
 let db: TestDatabase;
@@ -64,7 +64,7 @@ describe('appending', () => {
     const receipts = await append([chain, { action: 'a' }], [chain, { action: 'b' }]);
     const entries = await readWindow(pool, chain, 1, 2, 10);
     expect(receipts).toEqual(entries.map((entry) => `${chain}:${entry.seq}:${entry.link}`));
-    expect(await readHead(pool, chain)).toEqual({ seq: 2, link: entries[1]?.link });
+    expect(await readHead(pool, chain)).toEqual({ seq: 2, link: entries[1]?.link, lastSeq: 2 });
   });
 
   it('S4-10 S4-56 F136 sixteen writers over three chains at once make three unbroken chains', async () => {
@@ -98,7 +98,7 @@ describe('appending', () => {
     await expect(append(['in_nowhere', { action: 'lost' }])).rejects.toThrow('no chain');
     const chain = await newChain();
     await expect(append([chain, { action: 'kept' }], ['in_nowhere', { action: 'lost' }])).rejects.toThrow('no chain');
-    expect(await readHead(pool, chain)).toEqual({ seq: 0, link: '' });
+    expect(await readHead(pool, chain)).toEqual({ seq: 0, link: '', lastSeq: 0 });
   });
 
   it('a lock that somebody holds for too long refuses the entry, and with it the change', async () => {
@@ -231,6 +231,16 @@ describe('tampering is found by verification', () => {
     });
   });
 
+  it('S4-102 a head that was moved back is found by anybody, and appending goes on behind what is there', async () => {
+    const chain = await chainOf(6);
+    const rewind = `update audit_heads set seq = 3, link = (select link from audit_entries where chain_id = $1 and seq = 3) where chain_id = $1`;
+    await tamper(rewind, [chain]);
+    expect(await verify(chain)).toMatchObject({ ok: false, brokenAt: 4, check: 'behind' });
+    const [receipt] = await append([chain, { action: 'test.made', n: 6 }]);
+    expect(receipt).toMatch(new RegExp(`^${chain}:7:`));
+    expect(await verify(chain)).toMatchObject({ ok: true, entries: 7 });
+  });
+
   it('S4-102 an entry and head cut off together are found by whoever saw the longer chain', async () => {
     const chain = await chainOf(4);
     const audit = new AuditService(pool);
@@ -242,6 +252,34 @@ describe('tampering is found by verification', () => {
     );
     expect(await audit.verify(chain)).toMatchObject({ ok: false, brokenAt: 4, check: 'behind' });
     expect(await verify(chain)).toMatchObject({ ok: true, entries: 3 });
+  });
+
+  it('a chain that grows while it is verified is not behind: who asks meanwhile shares one later verification', async () => {
+    const chain = await chainOf(3);
+    const own = db.pool(2);
+    const audit = new AuditService(own);
+    const statements = vi.spyOn(own, 'run');
+    let letGo: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    let sent = 0;
+    statements.mockImplementation(async (statement) => {
+      sent += 1;
+      if (sent === 2) await gate; // the window of the first verification
+      return Pool.prototype.run.call(own, statement) as never;
+    });
+    const first = audit.verify(chain);
+    await vi.waitFor(() => expect(sent).toBe(2));
+    await append([chain, { action: 'test.grown' }]);
+    const later = [audit.verify(chain), audit.verify(chain), audit.verify(chain)];
+    // Time enough for a verification beside the first to end before it.
+    for (let i = 0; i < 20; i += 1) await readHead(pool, chain);
+    letGo();
+    expect(await first).toMatchObject({ ok: true, entries: 3 });
+    for (const answer of await Promise.all(later)) expect(answer).toMatchObject({ ok: true, entries: 4 });
+    expect(sent, 'a head and a window for the first, and for all others together').toBe(4);
+    expect(await audit.verify(chain)).toMatchObject({ ok: true, entries: 4 });
   });
 
   it('a broken chain is told from a chain that there is not', async () => {

@@ -137,12 +137,26 @@ describe('the installation', () => {
     endedAt: null,
   };
 
-  it('workers lists who executes runs, and asks for nothing but that', async () => {
+  it('workers lists who executes runs', async () => {
     const list = { items: [worker], next: null };
     const { stdout, asked } = await against(() => ({ body: list }), ['workers']);
     expect(stdout).toBe('r1\tlive\tyes\t2\t4\t2026-03-02T10:00:30.000Z\twrk_1\t0.1.0\tdefault,gpu\n');
-    expect(asked.map(({ path, query }) => `${path}?${query}`)).toEqual(['/v1/workers?']);
+    expect(asked.map(({ path, query }) => `${path}?${query}`)).toEqual(['/v1/workers?limit=200']);
     expect(JSON.parse((await against(() => ({ body: list }), ['workers', '--json'])).stdout)).toEqual(list);
+  });
+
+  it('workers walks every page of the list', async () => {
+    const names = ['r1', 'r2', 'r3'];
+    const pages: Answer = ({ query }) => {
+      const index = Number(query.get('cursor') ?? 0);
+      const next = index + 1 < names.length ? String(index + 1) : null;
+      return { body: { items: [{ ...worker, name: names[index] }], next } };
+    };
+    const { stdout, asked } = await against(pages, ['workers']);
+    expect(stdout.match(/^r\d/gm)).toEqual(names);
+    expect(asked.map(({ query }) => query.get('cursor'))).toEqual([null, '1', '2']);
+    const items = names.map((name) => ({ ...worker, name }));
+    expect(JSON.parse((await against(pages, ['workers', '--json'])).stdout)).toEqual({ items, next: null });
   });
 
   it('audit verify exits 0 when the chain holds and 1 when it is broken, which is an answer', async () => {

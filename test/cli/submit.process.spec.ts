@@ -1,7 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { systemTiming } from '../../src/platform/time.js';
 import { at, capstan, inFolder, start, until } from './cli.fixture.js';
+import { capstanHere } from './here.fixture.js';
 import { type Answer, type Asked, problem, RUN_ID, runJson, standIn } from './stand-in.fixture.js';
 
 /** Runs one command line against a server that answers so, and hands out what it was asked. */
@@ -123,15 +125,18 @@ describe('a submit', () => {
   });
 
   it('waits as long as Retry-After says', async () => {
-    const times: number[] = [];
-    const { code } = await against(() => {
-      times.push(performance.now());
-      return times.length === 1
-        ? { ...problem(503, 'unavailable'), headers: { 'retry-after': '1' } }
-        : { body: runJson() };
-    }, ['run', '--', 'ls']);
+    const busy = { ...problem(503, 'unavailable'), headers: { 'retry-after': '7' } };
+    const events: string[] = [];
+    const server = await standIn(() => {
+      events.push('asked');
+      return events.length === 1 ? busy : { status: 201, body: runJson() };
+    });
+    const delay = async (ms: number) => void events.push(`waited ${ms} ms`);
+    const timing = { ...systemTiming, delay, random: () => 0 };
+    const { code } = await capstanHere(['run', '--', 'ls'], { env: at(server.url).env ?? {}, timing });
+    await server.close();
     expect(code).toBe(0);
-    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(990);
+    expect(events).toEqual(['asked', 'waited 7000 ms', 'asked']);
   });
 
   it('is not held up by a server that asks for more patience than there is', async () => {

@@ -24,6 +24,7 @@ const DECIDE = 'src/kernel/machine.ts';
 const GROUND = 'migrations/0001_ground.sql';
 const CHAIN = 'src/audit/chain.rules.ts';
 const LANE = 'src/platform/db/lane.ts';
+const DB = 'src/platform/db/db.ts';
 const MIGRATE = 'src/platform/db/migrate.ts';
 const ACCESS = 'src/access/access.sql.ts';
 const SERVICE = 'src/access/access.service.ts';
@@ -42,6 +43,7 @@ const RECORDED = 'test/audit/recorded.contract.spec.ts';
 const ACCESSES = 'test/access/access.contract.spec.ts';
 const MIGRATES = 'test/platform/db/migrate.contract.spec.ts';
 const LANES = 'test/platform/db/lane.unit.spec.ts';
+const POOLS = 'test/platform/db/pool.contract.spec.ts';
 const RENEWS = 'test/execution/keeper/renew.contract.spec.ts';
 
 /** @returns {Mutation} */
@@ -182,6 +184,10 @@ export const MUTATIONS = [
     '      and r.worker_id = ${worker}\n',
     '',
   ]),
+  mutation('an end that a janitor wrote is taken for its own', FINISH, RACES, [
+    "      and r.end_by = ${encodeId('wrk', worker)}\n",
+    '',
+  ]),
   mutation('an end of another claim is taken for its own', FINISH, RACES, ['      and r.fence = i.fence`', '`']),
   mutation('an end leaves its live row', ENDING, STATEMENTS, [
     'delete from live_runs l using ending e\n',
@@ -219,13 +225,14 @@ export const MUTATIONS = [
   ),
   mutation('reap does not lock the worker row', WORKER, RACES, ['      for update of w skip locked\n', '']),
   mutation('a drain does not lock the worker row', WORKER, RACES, [
-    `state in ('live', 'draining') for update\n`,
-    `state in ('live', 'draining')\n`,
+    '            -- an answer was lost: it is said and recorded once\n      for update\n',
+    '\n',
   ]),
   mutation('a life that is over leaves once more', WORKER, RECORDED, [
-    ` and state in ('live', 'draining') for update\n`,
-    ' for update\n',
+    `        and state in ('live', 'draining')\n        and state <>`,
+    '        and state <>',
   ]),
+  mutation('a drain is recorded each time it is said', WORKER, RECORDED, ['        and state <> ${state} ', '      ']),
   mutation('settle of what a live worker holds', SETTLE, STATEMENTS, [
     `        and w.state in ('lost', 'stopped')                   -- and that life is over\n`,
     '',
@@ -382,20 +389,30 @@ export const MUTATIONS = [
   ]),
   // plumbing
   mutation('an error of one item is given to its whole flush', LANE, LANES, [
-    'if (batch.length === 1 || isTransient(error))',
+    'if (batch.length === 1 || (isTransient(error) && !isTried))',
     'if (batch.length > 0)',
   ]),
   mutation('a transient error is not tried again', LANE, LANES, [
-    'if (!this.stopped && isTransient(error) && spent < this.options.retryForMs)',
-    'if (false)',
+    'const isTried = !this.stopped && isTransient(error) && spent < this.options.retryForMs;',
+    'const isTried = false;',
   ]),
   mutation('a transient error is tried for ever', LANE, LANES, [
     ' && spent < this.options.retryForMs',
     ' && batch.length > 1',
   ]),
-  mutation('a flush of more than it may', LANE, LANES, [
-    'this.queue.splice(0, this.options.maxItems)',
-    'this.queue.splice(0)',
+  mutation('a flush of more than it may', LANE, LANES, ['if (count === maxItems || (', 'if ((']),
+  mutation('a flush of more bytes than it may', LANE, LANES, [
+    'count > 0 && bytes + waiting.bytes > maxBytes',
+    'false',
+  ]),
+  mutation('a flush that took too long is sent again whole', LANE, LANES, [
+    'if (isTried && (batch.length === 1 || !isTimeout(error)))',
+    'if (isTried)',
+  ]),
+  mutation('a lane takes whatever comes', LANE, LANES, ['if (isFull)', 'if (false)']),
+  mutation('a statement is sent behind another', DB, POOLS, [
+    'if (!this.permits.tryTake()) await this.permits.wait();',
+    'this.permits.tryTake();',
   ]),
   mutation('migrations without the lock', MIGRATE, MIGRATES, ['    await lockWithin(client, options, timing);\n', '']),
   mutation('a newer database is taken', MIGRATE, MIGRATES, ['if (foreign.length > 0)', 'if (false)']),

@@ -115,6 +115,20 @@ describe('the janitor', () => {
     expect(asked).toEqual(['reap']);
   });
 
+  it('does not reap by a look at the clock that took long, but by the next one that did not', async () => {
+    const { loop, asked, keeper, find } = rig([0]);
+    keeper.clock = clockAt(0, 0);
+    await loop.step();
+    find({ sentAtMs: 0, receivedAtMs: 900, databaseAtMs: 450 });
+    loop.notePulse({ ...QUIET, leaseOver: true });
+    await loop.step();
+    expect(asked).toEqual(['reap']);
+    find(clockAt(1_000, 0));
+    loop.notePulse({ ...QUIET, leaseOver: true });
+    await loop.step();
+    expect(asked).toEqual(['reap', 'reap', 'settle']);
+  });
+
   it('asks for the end of runs that take too long', async () => {
     const { loop, asked } = rig();
     loop.notePulse({ ...QUIET, overdue: true });

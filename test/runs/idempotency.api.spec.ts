@@ -194,3 +194,12 @@ it('a key is in the audit entry of the run it made, and the chain holds', async 
   expect(rows.map((row) => JSON.parse(row.claim).payload)).toEqual([expect.objectContaining({ object: run.id, key })]);
   expect((await surface.send({ path: '/v1/audit/verify' })).json).toMatchObject({ ok: true });
 });
+
+it('S4-110 a key that came with an id known before is kept like any other', async () => {
+  const id = newId();
+  expect((await submit({ body: { id } })).status).toBe(201);
+  expect((await submit({ body: { id }, key: 'late key' })).status).toBe(200);
+  expect((await submit({ body: { id }, key: 'late key' })).status).toBe(200);
+  const other = await submit({ body: { name: 'another body' }, key: 'late key' });
+  expect([other.status, other.json.code]).toEqual([422, 'idempotency_key_reused']);
+});

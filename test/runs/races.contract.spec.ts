@@ -428,6 +428,15 @@ describe('an answer lost after the commit', () => {
     expect(await findOwnEnds(ground.pool, worker, [ground.hold(live)])).toEqual([]);
   });
 
+  it('S4-14 the end that a janitor wrote for it is not taken for its own either', async () => {
+    const worker = await ground.worker({ state: 'lost', leaseMs: -1 });
+    const id = await ground.runIn('running', { holder: worker });
+    await settleIfOrphaned(ground.pool, [ground.settle(id, worker)]);
+    expect((await ground.look(id)).run).toMatchObject({ worker_id: worker, fence: 3, state: 'interrupted' });
+    expect(await finishIfHeld(ground.pool, worker, [ground.finish(id, worker)])).toEqual([]);
+    expect(await findOwnEnds(ground.pool, worker, [ground.hold(id)])).toEqual([]);
+  });
+
   it('a start sent again succeeds again, and does not move the moment at which it started', async () => {
     const worker = await ground.worker();
     const id = await ground.runIn('claimed', { holder: worker });

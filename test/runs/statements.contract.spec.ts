@@ -230,6 +230,29 @@ describe('what a transition writes', () => {
     expect(run?.claimed_at).not.toBeNull();
   });
 
+  it('every instant of a run is cut to milliseconds, the claim too', async () => {
+    const worker = await ground.worker();
+    const queue = 'q-instants';
+    for (let i = 0; i < 5; i += 1) await ground.submit({ queue });
+    await claimIfLive(ground.pool, worker, [queue], 5);
+    const { rows } = await ground.sql.query(
+      `select count(*)::integer as n from live_runs
+       where queue = $1 and claimed_at = date_trunc('milliseconds', claimed_at) and created_at = date_trunc('milliseconds', created_at)`,
+      [queue],
+    );
+    expect(rows[0].n).toBe(5);
+  });
+
+  it('the words of an end are kept up to 2,000 characters, in the record and in the event', async () => {
+    const worker = await ground.worker();
+    const id = await ground.runIn('running', { holder: worker });
+    const detail = 'é'.repeat(5_000);
+    await finishIfHeld(ground.pool, worker, [ground.finish(id, worker, { state: 'failed', code: 'internal', detail })]);
+    const { run, events } = await ground.look(id);
+    expect(run?.end_detail).toBe(detail.slice(0, 2_000));
+    expect(events.at(-1)?.data.detail).toBe(detail.slice(0, 2_000));
+  });
+
   it('S4-14 what a lost worker was running ends interrupted, with the code that says why', async () => {
     const worker = await ground.worker({ state: 'lost', leaseMs: -1 });
     const id = await ground.runIn('running', { holder: worker });

@@ -176,6 +176,8 @@ describe('each bound has two sides', () => {
     ['/spec/env/A', command({ env: { A: '' } }), command({ env: { A: 1 } })],
     ['/spec/env', command({ env: {} }), command({ env: ['A=1'] })],
     ['/spec/cwd', command({ cwd: '/tmp' }), command({ cwd: '' })],
+    ['/spec/cwd', command({ cwd: '/' }), command({ cwd: 'sub/folder' })],
+    ['/spec/cwd', script({ cwd: '/tmp/../x' }), script({ cwd: './sub' })],
     ['/spec/stdin', command({ stdin: '' }), command({ stdin: 1 })],
     ['/spec/successCodes', command({ successCodes: [0, 255] }), command({ successCodes: [] })],
     ['/spec/successCodes/0', command({ successCodes: [2] }), command({ successCodes: [-1] })],

@@ -118,6 +118,16 @@ describe('one run id', () => {
   });
 });
 
+it('batches that name the same run ids in different orders never deadlock', { timeout: 60_000 }, async () => {
+  for (let round = 0; round < 5; round += 1) {
+    const runs = Array.from({ length: 200 }, () => ground.newRun());
+    const orders = [runs, [...runs].reverse(), runs, [...runs].reverse()];
+    const answers = await Promise.allSettled(orders.map((order) => submitIfNew(ground.pool, order)));
+    const faults = answers.flatMap((answer) => (answer.status === 'rejected' ? [errorCode(answer.reason)] : []));
+    expect(new Set([...faults, '23505'])).toEqual(new Set(['23505']));
+  }
+});
+
 describe('a batch', () => {
   it('answers each run with its own receipt, in the order in which they came', async () => {
     const runs = Array.from({ length: 50 }, () => ground.newRun());

@@ -139,6 +139,11 @@ export class KeeperClient {
     clearTimeout(limit);
   }
 
+  /** Its thread has died: nothing renews any more, and nothing ever will. */
+  get isGone(): boolean {
+    return this.state === 'gone';
+  }
+
   private send(message: ToKeeper): void {
     if (this.state === 'open') this.worker.postMessage(message);
   }

@@ -1,10 +1,10 @@
 /**
  * Folders of supervisors that were killed together with their replica: nobody was left to remove them, and tools may
  * have left secrets there. Invariant: a folder goes only when no process reads its keeper pipe, which a supervisor holds
- * open for as long as it lives.
+ * open for as long as it lives; a link of such a name, which anybody may make there, is never followed.
  */
 import { closeSync, constants, openSync } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeTree } from './folder.js';
 
@@ -19,7 +19,7 @@ export async function removeAbandoned(tempDir: string, nowMs: number): Promise<v
   const names = await readdir(tempDir).catch(() => []);
   for (const name of names.filter((name) => name.startsWith(ROOT_PREFIX))) {
     const root = join(tempDir, name);
-    const info = await stat(root).catch(() => undefined);
+    const info = await lstat(root).catch(() => undefined);
     if (!info?.isDirectory() || info.uid !== process.getuid?.()) continue;
     if (nowMs - info.mtimeMs > SURELY_OPENED_AFTER_MS && !hasReader(join(root, KEEPER_PIPE))) await removeTree(root);
   }

@@ -1,10 +1,10 @@
 /**
  * The private folders of tools. Invariant: what a tool leaves behind is removed, whatever it did to the permissions,
- * the names or the number of its files, without ever following a link out of the folder.
+ * the names or the number of its files, without ever following a link, be it in the folder or in its place.
  */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, rmdir, unlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanFile } from './plan.js';
 import { findSystemProgram } from './program.js';
@@ -26,8 +26,13 @@ export async function createFolder(path: string, files: readonly PlanFile[]): Pr
   }
 }
 
-/** Removes a folder and all in it; resolves also when something could not be removed. */
+/**
+ * Removes a folder and all in it; resolves also when something could not be removed. A path that is a link, or anything
+ * else but a folder, is left alone.
+ */
 export async function removeTree(path: string): Promise<void> {
+  const info = await lstat(path).catch(() => undefined);
+  if (!info?.isDirectory()) return;
   try {
     await removeFew(path, { left: FEW_ENTRIES });
   } catch (error) {

@@ -50,10 +50,6 @@ export class Launches {
     this.#open.set(key, { handlers, pgid: null });
   }
 
-  keys(): number[] {
-    return [...this.#open.keys()];
-  }
-
   /** Groups that were told to have started and not to have ended. */
   groups(): number[] {
     return [...this.#open.values()].flatMap(({ pgid }) => (pgid === null ? [] : [pgid]));

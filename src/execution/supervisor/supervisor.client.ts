@@ -181,10 +181,6 @@ export class Supervisor {
     this.#send({ type: 'kill', key });
   }
 
-  killAll(): void {
-    for (const key of this.#launches.keys()) this.kill(key);
-  }
-
   /** Kills the supervisor itself, for when it doesn't answer: its tools are then killed from here, their ends are `lost`. */
   destroy(): void {
     this.#child.kill('SIGKILL');

@@ -51,10 +51,17 @@ export function readConfig(env: Environment): ConfigResult {
     config: Object.freeze({
       ...read,
       databaseDirectUrl: read.databaseDirectUrl ?? read.databaseUrl,
-      toolPath: env.PATH ?? DEFAULT_PATH,
+      toolPath: toolPathIn(env),
       toolDeadlineMs: read.leaseTtlMs - read.killGraceMs - DEADLINE_MARGIN_MS,
     }),
   };
+}
+
+/** PATH without the folders that npm puts in front of it for its scripts: not the operator's, and some may be anybody's. */
+function toolPathIn(env: Environment): string {
+  const folders = (env.PATH ?? DEFAULT_PATH).split(':');
+  if (env.npm_lifecycle_event === undefined) return folders.join(':');
+  return folders.filter((folder) => !/\/node_modules\/\.bin$|\/node-gyp-bin$/.test(folder)).join(':');
 }
 
 function directWithoutShared(env: Environment): Fault[] {

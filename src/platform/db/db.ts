@@ -1,11 +1,13 @@
 /**
  * The way to PostgreSQL for every statement of the application. A change and all it drags along (event, audit entry)
- * is ONE statement, so there is no transaction that a paused client could keep open. Each statement is bounded in
- * time on the client's side too, because a half-open connection gives no error: what doesn't answer is canceled, and
- * the pool it went through is replaced.
+ * is ONE statement, so there is no transaction that a paused client could keep open. Each statement has a connection to
+ * itself and is bounded in time on the client's side too, because a half-open connection gives no error: when one
+ * doesn't answer, the pool it went through is replaced.
  */
 import postgres from 'postgres';
+import type { JsonValue } from '../../kernel/json.js';
 import type { Logger } from '../log/logger.js';
+import { Overloaded, Permits } from './permits.js';
 
 export type Sql = postgres.Sql<{ bigint: number }>;
 
@@ -38,8 +40,6 @@ const TRANSIENT = new Set([
   '57P03', // cannot_connect_now
   '57P05', // idle_session_timeout
   '25006', // read_only_sql_transaction: the server was demoted
-  '53300', // too_many_connections
-  '53400', // configuration_limit_exceeded
   'CONNECTION_CLOSED',
   'CONNECTION_ENDED',
   'CONNECTION_DESTROYED',
@@ -54,11 +54,14 @@ const TRANSIENT = new Set([
   'EAI_AGAIN',
 ]);
 
+/** Connection exceptions; the server out of disk, memory or connections; errors of the system under it. */
+const TRANSIENT_CLASS = /^(08|53|58)/;
+
 /** True when nothing is wrong with the statement itself: the connection, the server or a lock was in the way. */
 export function isTransient(error: unknown): boolean {
-  if (error instanceof StatementTimeout) return true;
+  if (error instanceof StatementTimeout || error instanceof Overloaded) return true;
   const code = errorCode(error);
-  return code !== undefined && (TRANSIENT.has(code) || code.startsWith('08'));
+  return code !== undefined && (TRANSIENT.has(code) || TRANSIENT_CLASS.test(code));
 }
 
 /** The SQLSTATE or system error code of an error, when it has one. */
@@ -67,14 +70,31 @@ export function errorCode(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** True when the statement itself took too long for the server or for us: the same again would take as long. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof StatementTimeout || errorCode(error) === '57014';
+}
+
+/** Plain records as the one parameter of a `jsonb_to_recordset`; instants go as text. */
+export function records(sql: Sql, rows: readonly object[]): postgres.Parameter {
+  return sql.json(rows as unknown as JsonValue);
+}
+
+/** This many statements may wait for a connection of one pool. */
+const MAX_WAITING = 1_000;
+
 /** A small pool for one purpose. Leases and ends of runs never wait behind reads: they have pools of their own. */
 export class Pool {
   private sql: Sql;
   private ended = false;
+  private readonly permits: Permits;
+  private readonly boundMs: number;
   /** Statements sent and not answered yet. */
   inFlight = 0;
 
   constructor(private readonly options: PoolOptions) {
+    this.boundMs = options.statementTimeoutMs + 1_000;
+    this.permits = new Permits({ size: options.size, maxWaiting: MAX_WAITING, maxWaitMs: this.boundMs });
     this.sql = this.connect();
   }
 
@@ -83,27 +103,27 @@ export class Pool {
   }
 
   /**
-   * Sends the one statement that `statement` makes. Rejects with the driver's error, or with `StatementTimeout`
-   * when no answer came in time; then the statement may or may not have been carried out.
+   * Sends the one statement that `statement` makes. Rejects with the driver's error, with `StatementTimeout` when no
+   * answer came in time (it may or may not have been carried out), or with `Overloaded` when it was not even sent.
    */
   async run<T>(statement: (sql: Sql) => postgres.PendingQuery<T & postgres.MaybeRow[]>): Promise<T> {
-    const sql = this.sql;
-    const query = statement(sql);
-    const boundMs = this.options.statementTimeoutMs + 1_000;
-    let timer: NodeJS.Timeout | undefined;
-    const bound = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        reject(new StatementTimeout(`no answer from the database in ${boundMs} ms`));
-        query.cancel();
-        this.replace(sql);
-      }, boundMs);
-    });
+    // Without a connection of its own the driver would send it behind another statement, however slow that is.
+    if (!this.permits.tryTake()) await this.permits.wait();
     this.inFlight += 1;
+    let timer: NodeJS.Timeout | undefined;
     try {
-      return (await Promise.race([query, bound])) as T;
+      const sql = this.sql;
+      const bound = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => {
+          reject(new StatementTimeout(`no answer from the database in ${this.boundMs} ms`));
+          this.replace(sql);
+        }, this.boundMs);
+      });
+      return (await Promise.race([statement(sql), bound])) as T;
     } finally {
       clearTimeout(timer);
       this.inFlight -= 1;
+      this.permits.give();
     }
   }
 
@@ -113,7 +133,7 @@ export class Pool {
     await this.sql.end({ timeout: timeoutSeconds });
   }
 
-  /** Puts a fresh pool in the place of one whose connection went silent; the old one's statements fail at once. */
+  /** Puts a fresh pool in the place of one whose connection went silent; the old one's statements get a second. */
   private replace(silent: Sql): void {
     if (this.ended || this.sql !== silent) return;
     this.options.log.warn({ code: 'db_pool_replaced', pool: this.options.name }, 'database connection went silent');
@@ -122,7 +142,7 @@ export class Pool {
   }
 
   private connect(): Sql {
-    const { url, size, direct, name, statementTimeoutMs } = this.options;
+    const { url, size, direct, name, statementTimeoutMs, log } = this.options;
     return postgres(url, {
       max: size,
       prepare: direct,
@@ -131,7 +151,9 @@ export class Pool {
       max_lifetime: null,
       keep_alive: 10,
       backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),
-      onnotice: () => undefined,
+      onnotice: ({ severity, message }) => {
+        if (severity === 'WARNING') log.warn({ code: 'db_warning', pool: name }, message);
+      },
       onclose: () => {
         if (!this.ended) this.options.onSessionLost?.();
       },

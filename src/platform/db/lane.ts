@@ -1,17 +1,30 @@
 /**
  * Group commit. Items that arrive while a flush is in flight go out together in the next one; a lone item goes out at
  * once, so batching costs no latency. A transient error sends the same flush again (ids and fences were chosen before
- * the first try, so that is safe); any other error splits the flush until the guilty item stands alone: only its
- * caller gets the error.
+ * the first try, so that is safe), in halves when it took too long; any other error splits the flush until the guilty
+ * item stands alone: only its caller gets the error.
  */
 import type { Timing } from '../time.js';
-import { isTransient } from './db.js';
+import { isTimeout, isTransient } from './db.js';
+import { Overloaded } from './permits.js';
+
+/** Bounds on what the items of a lane weigh, in bytes, roughly. */
+export interface LaneLoad<Item> {
+  readonly bytesOf: (item: Item) => number;
+  /** A flush is as long as fits in here, but never empty. */
+  readonly maxFlushBytes: number;
+  /** What would make more than this wait is refused with `Overloaded`. */
+  readonly maxWaitingItems: number;
+  readonly maxWaitingBytes: number;
+}
 
 export interface LaneOptions<Item, Result> {
   /** Carries out all items in one statement; answers in the order of the items. */
   readonly flush: (items: readonly Item[]) => Promise<readonly Result[]>;
   /** At most this many items in one flush. */
   readonly maxItems: number;
+  /** For what callers from outside may fill; without it only the number of items in a flush is bounded. */
+  readonly load?: LaneLoad<Item>;
   /** How long a flush is tried again after transient errors; `Infinity` for what must be written in the end. */
   readonly retryForMs: number;
   readonly timing: Timing;
@@ -21,21 +34,29 @@ export interface LaneOptions<Item, Result> {
 
 interface Waiting<Item, Result> {
   readonly item: Item;
+  readonly bytes: number;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 }
 
 export class Lane<Item, Result> {
   private queue: Waiting<Item, Result>[] = [];
+  private queuedBytes = 0;
   private flushing = false;
   private stopped = false;
 
   constructor(private readonly options: LaneOptions<Item, Result>) {}
 
-  /** Resolves with this item's own result once its flush has committed. */
+  /** Resolves with this item's own result once its flush has committed. Rejects with `Overloaded` if it is too much. */
   push(item: Item): Promise<Result> {
+    const { load } = this.options;
+    const bytes = load?.bytesOf(item) ?? 0;
+    const isFull =
+      load && (this.queue.length >= load.maxWaitingItems || this.queuedBytes + bytes > load.maxWaitingBytes);
+    if (isFull) return Promise.reject(new Overloaded(`${this.queue.length} writes wait already`));
     return new Promise((resolve, reject) => {
-      this.queue.push({ item, resolve, reject });
+      this.queue.push({ item, bytes, resolve, reject });
+      this.queuedBytes += bytes;
       if (!this.flushing) void this.drain();
     });
   }
@@ -48,14 +69,29 @@ export class Lane<Item, Result> {
   private async drain(): Promise<void> {
     this.flushing = true;
     while (this.queue.length > 0) {
-      await this.carryOut(this.queue.splice(0, this.options.maxItems));
+      await this.carryOut(this.next(), this.options.timing.monotonicMs());
     }
     this.flushing = false;
   }
 
-  private async carryOut(batch: readonly Waiting<Item, Result>[]): Promise<void> {
+  /** The longest head of the queue that one flush may take. */
+  private next(): Waiting<Item, Result>[] {
+    const { maxItems, load } = this.options;
+    const maxBytes = load?.maxFlushBytes ?? Number.POSITIVE_INFINITY;
+    let count = 0;
+    let bytes = 0;
+    for (const waiting of this.queue) {
+      if (count === maxItems || (count > 0 && bytes + waiting.bytes > maxBytes)) break;
+      count += 1;
+      bytes += waiting.bytes;
+    }
+    this.queuedBytes -= bytes;
+    return this.queue.splice(0, count);
+  }
+
+  /** `begun` is when these items were first sent, alone or with others: the time for trying counts from there. */
+  private async carryOut(batch: readonly Waiting<Item, Result>[], begun: number): Promise<void> {
     const { timing } = this.options;
-    const begun = timing.monotonicMs();
     for (let attempt = 1; ; attempt += 1) {
       try {
         const results = await this.options.flush(batch.map((waiting) => waiting.item));
@@ -66,18 +102,19 @@ export class Lane<Item, Result> {
         return;
       } catch (error) {
         const spent = timing.monotonicMs() - begun;
-        if (!this.stopped && isTransient(error) && spent < this.options.retryForMs) {
-          this.options.onRetry?.(error, attempt);
+        const isTried = !this.stopped && isTransient(error) && spent < this.options.retryForMs;
+        if (isTried) this.options.onRetry?.(error, attempt);
+        if (isTried && (batch.length === 1 || !isTimeout(error))) {
           await timing.delay(Math.min(25 * 2 ** attempt, 1_000) * (0.5 + timing.random() / 2));
           continue;
         }
-        if (batch.length === 1 || isTransient(error)) {
+        if (batch.length === 1 || (isTransient(error) && !isTried)) {
           for (const waiting of batch) waiting.reject(error);
           return;
         }
         const half = Math.ceil(batch.length / 2);
-        await this.carryOut(batch.slice(0, half));
-        await this.carryOut(batch.slice(half));
+        await this.carryOut(batch.slice(0, half), begun);
+        await this.carryOut(batch.slice(half), begun);
         return;
       }
     }

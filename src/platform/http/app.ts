@@ -20,6 +20,8 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than a balancer keeps an idle connection (60 s is usual), so that it never sends into a closing one. */
 const KEEP_ALIVE_MS = 65_000;
+/** What is being answered when the application closes may go on for this long; a slow reader would for ever. */
+const LAST_ANSWERS_MS = 3_000;
 
 /** Headers of every answer; a page with content of its own sets its own policy. */
 const EVERY_ANSWER = Object.freeze({
@@ -58,8 +60,7 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
   };
   const adapter = new FastifyAdapter({
     logger: false,
-    // An open stream would otherwise keep `close()` waiting for ever.
-    forceCloseConnections: true,
+    forceCloseConnections: 'idle',
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -78,6 +79,16 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
   routes.watch(instance);
   instance.addHook('onRequest', (request, reply, done) => {
     prepare(request, reply);
+    done();
+  });
+  instance.addHook('preClose', (done) => {
+    const { server } = instance;
+    const forceAt = performance.now() + LAST_ANSWERS_MS;
+    const timer = setInterval(() => {
+      if (performance.now() < forceAt) server.closeIdleConnections();
+      else server.closeAllConnections();
+    }, 50).unref();
+    server.once('close', () => clearInterval(timer));
     done();
   });
   // Bytes are only collected, up to the limit: what they are is decided behind the guard.

@@ -33,6 +33,7 @@ export class ProblemFilter implements ExceptionFilter {
     }
     if (reply.sent || reply.raw.headersSent) return;
     const problem = found.code === 'not_found' ? (this.wrongMethod(method, path, reply) ?? found) : found;
+    if (problem.receipt !== undefined) void reply.header('audit-receipt', problem.receipt);
     if (problem.retryAfterSeconds !== undefined) void reply.header('retry-after', String(problem.retryAfterSeconds));
     void reply
       .status(problem.status)

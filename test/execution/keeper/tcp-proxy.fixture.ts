@@ -54,6 +54,11 @@ export class TcpProxy {
     await closed;
   }
 
+  /** New connections are refused; those there are stay as they are. */
+  refuse(): void {
+    this.server.close();
+  }
+
   async comeUp(): Promise<void> {
     this.server.listen(this.port, '127.0.0.1');
     await once(this.server, 'listening');

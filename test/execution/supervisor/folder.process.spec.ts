@@ -1,9 +1,23 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, existsSync, mkdtempSync, openSync, rmSync, utimesSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { removeAbandoned } from '../../../src/execution/supervisor/abandoned.js';
+import { removeTree } from '../../../src/execution/supervisor/folder.js';
 import { compiledSource } from '../../compiled.js';
 
 const DEEP = 'for (let i = 0; i < 60; i++) { fs.mkdirSync("d".repeat(100)); process.chdir("d".repeat(100)); }';
@@ -34,6 +48,47 @@ describe('a tool’s folder is removed', () => {
     const { folder, outside } = await removeAsOrdinaryUser(prepare);
     expect(existsSync(folder)).toBe(false);
     expect(existsSync(outside)).toBe(true);
+  });
+});
+
+describe('a link in the place of a folder is not followed', () => {
+  function linked(name: string) {
+    const base = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
+    onTestFinished(() => rmSync(base, { recursive: true, force: true }));
+    const [temp, precious, link] = [join(base, 'temp'), join(base, 'precious'), join(base, 'temp', name)];
+    mkdirSync(temp);
+    mkdirSync(precious, { mode: 0o500 });
+    symlinkSync(precious, link);
+    return { temp, precious, link };
+  }
+
+  it.each([
+    ['few files', 3],
+    ['more files than are removed one by one', 300],
+  ])('by whoever removes it: %s behind it stay, with their permissions', async (_name, count) => {
+    const { precious, link } = linked('t1');
+    execFileSync('sh', ['-c', `chmod u+w . && for i in $(seq ${count}); do : > $i; done; chmod 500 .`], {
+      cwd: precious,
+    });
+    await removeTree(link);
+    expect(readdirSync(precious)).toHaveLength(count);
+    expect(statSync(precious).mode & 0o777).toBe(0o500);
+  });
+
+  it('by the next supervisor, whatever its name: anybody may put a link into the folder for temporary files', async () => {
+    const { temp, precious } = linked('capstan-tools-of-mine');
+    execFileSync('chmod', ['700', precious]);
+    writeFileSync(join(precious, 'data'), 'mine');
+    await removeAbandoned(temp, Date.now() + 3_600_000);
+    expect(readdirSync(precious)).toEqual(['data']);
+  });
+
+  it('nor is a file removed', async () => {
+    const { precious } = linked('t1');
+    const file = join(precious, 'file');
+    execFileSync('sh', ['-c', 'chmod u+w . && : > file'], { cwd: precious });
+    await removeTree(file);
+    expect(existsSync(file)).toBe(true);
   });
 });
 

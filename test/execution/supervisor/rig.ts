@@ -122,6 +122,17 @@ export async function until(what: string, isSo: () => boolean, limitMs = 10_000)
   }
 }
 
+/** What `promise` resolves with, in time. */
+export async function within<T>(limitMs: number, what: string, promise: Promise<T>): Promise<T> {
+  let isSettled = false;
+  const note = () => {
+    isSettled = true;
+  };
+  promise.then(note, note);
+  await until(what, () => isSettled, limitMs);
+  return promise;
+}
+
 /** Fields of /proc/<pid>/stat from the state on: state, parent, group, session … */
 function statOf(pid: number): string[] {
   try {
@@ -147,8 +158,16 @@ export function isRunning(pid: number): boolean {
 
 /** Processes of the group that are not zombies. */
 export function livingMembers(pgid: number): number[] {
-  const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
-  return pids.filter((pid) => statOf(pid)[2] === String(pgid) && isRunning(pid));
+  return processes().filter((pid) => statOf(pid)[2] === String(pgid) && isRunning(pid));
+}
+
+/** Processes that this one started and that have not ended. */
+export function childrenOf(parent: number): number[] {
+  return processes().filter((pid) => parentOf(pid) === parent && isRunning(pid));
+}
+
+function processes(): number[] {
+  return readdirSync('/proc').map(Number).filter(Number.isInteger);
 }
 
 export function linesOf(path: string): string[] {

@@ -40,6 +40,12 @@ function faultsOf(env: Environment): string[] {
 }
 
 describe('defaults', () => {
+  it("F092 tools get the operator's PATH, without what npm puts in front of it for its own scripts", () => {
+    const PATH = '/app/node_modules/.bin:/tmp/node_modules/.bin:/usr/lib/npm/lib/node-gyp-bin:/opt/bin:/bin';
+    expect(configOf({ PATH, npm_lifecycle_event: 'start' }).toolPath).toBe('/opt/bin:/bin');
+    expect(configOf({ PATH }).toolPath).toBe(PATH);
+  });
+
   it('F152 with nothing set every setting has the default that is documented', () => {
     expect(configOf({ PATH: '/bin', HOME: '/root' })).toEqual({
       databaseUrl: undefined,

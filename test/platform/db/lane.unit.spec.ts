@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StatementTimeout } from '../../../src/platform/db/db.js';
 import { Lane, type LaneOptions } from '../../../src/platform/db/lane.js';
+import { Overloaded } from '../../../src/platform/db/permits.js';
 import type { Timing } from '../../../src/platform/time.js';
 
 /** A flush that waits until the test answers it. */
@@ -162,6 +163,35 @@ describe('a transient error', () => {
     expect(timing.delays).toEqual([...timing.delays].sort((a, b) => a - b));
   });
 
+  it.each([new StatementTimeout('no answer'), Object.assign(new Error('too slow'), { code: '57014' })])(
+    'a flush that took too long goes out again in halves, not whole: %s',
+    async (error) => {
+      const seen: string[] = [];
+      const { lane, timing } = laneOf((items) => {
+        seen.push(items.join(''));
+        return items.length > 2 ? Promise.reject(error) : Promise.resolve(items);
+      });
+      const answers = [...'0abcd'].map((item) => lane.push(item));
+      expect(await Promise.all(answers)).toEqual([...'0abcd']);
+      expect(seen).toEqual(['0', 'abcd', 'ab', 'cd']);
+      expect(timing.delays).toEqual([]);
+    },
+  );
+
+  it('halves share the time for trying: a database that never answers in time keeps nobody for longer', async () => {
+    const { lane, timing } = laneOf(
+      (items) => {
+        if (items[0] === '0') return Promise.resolve(items);
+        timing.nowMs += 6_000;
+        return Promise.reject(new StatementTimeout('no answer'));
+      },
+      { retryForMs: 8_000 },
+    );
+    const answers = await Promise.allSettled([...'0abcd'].map((item) => lane.push(item)));
+    expect(answers.map((answer) => answer.status)).toEqual(['fulfilled', ...Array(4).fill('rejected')]);
+    expect(timing.nowMs).toBe(18_000);
+  });
+
   it('is given to every caller of the flush when the time for trying is over, without splitting', async () => {
     let tries = 0;
     const gate = new Gate();
@@ -200,5 +230,40 @@ describe('a transient error', () => {
     });
     await lane.push('a');
     expect(told).toEqual([1, 2]);
+  });
+});
+
+describe('a lane that callers fill', () => {
+  const load = { bytesOf: (item: string) => item.length, maxFlushBytes: 10, maxWaitingItems: 4, maxWaitingBytes: 25 };
+
+  it('a flush is no heavier than it may be, but takes an item that is too heavy by itself', async () => {
+    const gate = new Gate();
+    const { lane } = laneOf(gate.flush, { load });
+    const answers = ['0', 'x'.repeat(4), 'y'.repeat(6), 'z'.repeat(12), 'a'].map((item) => lane.push(item));
+    for (let flush = 1; flush <= 4; flush += 1) {
+      expect(gate.flushes).toHaveLength(flush);
+      gate.flushes.at(-1)?.resolve();
+      await settle();
+    }
+    await Promise.all(answers);
+    expect(gate.flushes.map(({ items }) => items.map((item) => item.length))).toEqual([[1], [4, 6], [12], [1]]);
+  });
+
+  it.each([
+    ['too many', ['a', 'b', 'c', 'd'], 'e'],
+    ['too heavy', ['a'.repeat(10), 'b'.repeat(10)], 'c'.repeat(6)],
+  ])('what would make more than this wait is refused: %s; what waits is carried out', async (_, waiting, refused) => {
+    const gate = new Gate();
+    const { lane } = laneOf(gate.flush, { load });
+    const answers = ['0', ...waiting].map((item) => lane.push(item));
+    await expect(lane.push(refused)).rejects.toBeInstanceOf(Overloaded);
+    for (let flush = 0; flush < gate.flushes.length; flush += 1) {
+      gate.flushes[flush]?.resolve();
+      await settle();
+    }
+    expect(await Promise.all(answers)).toEqual(['0', ...waiting].map((item) => item.toUpperCase()));
+    const again = lane.push(refused);
+    gate.flushes.at(-1)?.resolve();
+    expect(await again).toBe(refused.toUpperCase());
   });
 });

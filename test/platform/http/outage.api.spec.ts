@@ -12,8 +12,8 @@ afterEach(async () => {
 
 describe('while the database is away', () => {
   beforeEach(async () => {
-    const { read, submit } = surface.platform.pools;
-    await Promise.all([read.close(), submit.close()]);
+    const { access, read, submit } = surface.platform.pools;
+    await Promise.all([access, read, submit].map((pool) => pool.close()));
   });
 
   it.each(['/v1/runs', '/v1/workers', '/v1/audit/verify'])('GET %s is 503 with Retry-After', async (path) => {

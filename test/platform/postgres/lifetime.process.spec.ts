@@ -171,12 +171,15 @@ test('a second start is refused while the first runs, and the first is unharmed'
   const server = await start(dataDir);
   await put(server.url);
   const pid = serverPid(dataDir);
-  const startedAt = performance.now();
-  await expect(start(dataDir)).rejects.toThrow(
+  let answer: unknown;
+  start(dataDir).catch((error: unknown) => {
+    answer = error;
+  });
+  await until('a person, who waits, is answered', () => answer !== undefined);
+  expect(String(answer)).toContain(
     `The data folder ${dataDir} is in use by a running Capstan (PostgreSQL process ${pid}): ` +
       'stop that first, or set CAPSTAN_DATA_DIR to another folder',
   );
-  expect(performance.now() - startedAt, 'a person waits for this answer').toBeLessThan(10_000);
   expect(await kept(server.url)).toBe(1000);
   expect([serverPid(dataDir), server.restarts]).toEqual([pid, 0]);
 });

@@ -1,0 +1,221 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { OutputWriter } from '../../src/execution/output-writer.js';
+import type { OutputStream } from '../../src/runs/output.sql.js';
+
+/** Time that passes only when the test says so. */
+class SteppedTiming {
+  nowMs = 1_000_000;
+  private sleepers: { readonly wakeMs: number; readonly wake: () => void }[] = [];
+
+  monotonicMs(): number {
+    return this.nowMs;
+  }
+
+  delay(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      this.sleepers.push({ wakeMs: this.nowMs + ms, wake: resolve });
+      signal?.addEventListener('abort', () => resolve());
+    });
+  }
+
+  async pass(ms: number): Promise<void> {
+    this.nowMs += ms;
+    for (const { wakeMs, wake } of this.sleepers) if (wakeMs <= this.nowMs) wake();
+    await settled();
+  }
+}
+
+/** Everything that can happen without time passing has happened. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+interface Asked {
+  readonly batch: number;
+  readonly stream: OutputStream;
+  readonly at: Date;
+  readonly text: string;
+  readonly answer: (held: boolean) => Promise<void>;
+  readonly fail: (error: Error) => Promise<void>;
+}
+
+/** A writer on a store that answers when, and as, the test says; `isPrompt` answers yes at once. */
+function writing({ isPrompt = false } = {}) {
+  const timing = new SteppedTiming();
+  const asked: Asked[] = [];
+  const credits: number[] = [];
+  let lost = 0;
+  const writer = new OutputWriter({
+    store: (batch, { stream, at, data }) =>
+      new Promise((resolve, reject) => {
+        const answer = (held: boolean) => {
+          resolve(held);
+          return settled();
+        };
+        const fail = (error: Error) => {
+          reject(error);
+          return settled();
+        };
+        asked.push({ batch, stream, at, text: data.toString(), answer, fail });
+        if (isPrompt) resolve(true);
+      }),
+    grantCredit: (bytes) => credits.push(bytes),
+    onLost: () => {
+      lost += 1;
+    },
+    timing,
+  });
+  const push = async (text: string, stream: OutputStream = 1, at = new Date(0)) => {
+    writer.push(stream, at, Buffer.from(text));
+    await settled();
+  };
+  const texts = () => asked.map(({ text }) => text);
+  return { writer, timing, asked, credits, push, texts, lostCalls: () => lost };
+}
+
+function digestOf(text: string): string {
+  return `sha256:${createHash('sha256').update(text).digest('hex')}`;
+}
+
+describe('what a tool writes is stored', () => {
+  it('in order of arrival, each batch of one stream, numbered from 1, with the time of its first chunk', async () => {
+    const { writer, asked, push } = writing();
+    const [first, second, third] = [new Date(1), new Date(2), new Date(3)];
+    await push('a', 1, first);
+    await push('b', 1, second);
+    await push('c', 1, third);
+    await push('d', 2, third);
+    await push('e', 1, third);
+    const drained = writer.drained();
+    for (let i = 0; i < 4; i += 1) await asked[i]?.answer(true);
+    expect(await drained).toBe(digestOf('abcde'));
+    expect(asked.map(({ batch, stream, at, text }) => [batch, stream, at, text])).toEqual([
+      [1, 1, first, 'a'],
+      [2, 1, second, 'bc'],
+      [3, 2, third, 'd'],
+      [4, 1, third, 'e'],
+    ]);
+  });
+
+  it('one batch at a time, however long the store takes, and credit comes back only after it', async () => {
+    const { timing, asked, credits, push, texts } = writing();
+    await push('first');
+    await push('second');
+    await timing.pass(10_000);
+    expect(texts(), 'a second batch was sent before the first was stored').toEqual(['first']);
+    expect(credits, 'credit for what is not stored').toEqual([]);
+    await asked[0]?.answer(true);
+    expect(credits).toEqual([5]);
+    expect(texts()).toEqual(['first', 'second']);
+    await asked[1]?.answer(true);
+    expect(credits).toEqual([5, 6]);
+  });
+
+  it('in batches of at most 128 KiB; a larger chunk goes alone and whole', async () => {
+    const { writer, asked, push, texts } = writing({ isPrompt: true });
+    const sizes = [1, 65_536, 65_536, 1, 200_000, 1];
+    for (const [i, size] of sizes.entries()) writer.push(1, new Date(i), Buffer.alloc(size, String(i)));
+    await push('');
+    await writer.drained();
+    expect(asked.map(({ text }) => text.length)).toEqual([1 + 65_536, 65_536 + 1, 200_000, 1]);
+    expect(texts().join('')).toBe(sizes.map((size, i) => String(i).repeat(size)).join(''));
+  });
+});
+
+describe('what a tool writes is gathered', () => {
+  it('never when the tool was quiet: its first words are stored at once', async () => {
+    const { timing, push, texts } = writing({ isPrompt: true });
+    await push('hello');
+    expect(texts()).toEqual(['hello']);
+    await timing.pass(60_000);
+    await push('again');
+    expect(texts()).toEqual(['hello', 'again']);
+  });
+
+  it('while it goes on talking: a line every 10 ms for a second is about ten batches, none older than 100 ms', async () => {
+    const { writer, timing, texts, push } = writing({ isPrompt: true });
+    let pushed = '';
+    for (let i = 0; i < 100; i += 1) {
+      await push(`${i}\n`);
+      pushed += `${i}\n`;
+      await timing.pass(10);
+      const late = pushed.split('\n').length - texts().join('').split('\n').length;
+      expect(late, 'lines that are held back').toBeLessThanOrEqual(10);
+    }
+    await writer.drained();
+    expect(texts().join('')).toBe(pushed);
+    expect(texts().length).toBeGreaterThanOrEqual(10);
+    expect(texts().length).toBeLessThanOrEqual(12);
+  });
+
+  it('no longer than 100 ms, also when both streams take turns and each line is a batch of its own', async () => {
+    const { timing, push, texts } = writing({ isPrompt: true });
+    await push('first');
+    for (const stream of [1, 2, 1, 2] as const) await push('x', stream);
+    await timing.pass(99);
+    expect(texts()).toEqual(['first']);
+    await timing.pass(1);
+    expect(texts()).toEqual(['first', 'x', 'x', 'x', 'x']);
+  });
+
+  it('not once 128 KiB wait: a tool that writes a lot is never held up', async () => {
+    const { push, texts, credits } = writing({ isPrompt: true });
+    await push('first');
+    await push('x'.repeat(131_071));
+    expect(texts()).toEqual(['first']);
+    await push('y');
+    expect(texts().slice(1)).toEqual([`${'x'.repeat(131_071)}y`]);
+    expect(credits).toEqual([5, 131_072]);
+  });
+
+  it('not once the tool has ended: the end of the run does not wait for company', async () => {
+    const { writer, push, texts } = writing({ isPrompt: true });
+    await push('first');
+    await push('last words');
+    expect(texts()).toEqual(['first']);
+    expect(await writer.drained()).toBe(digestOf('firstlast words'));
+    expect(texts()).toEqual(['first', 'last words']);
+  });
+});
+
+describe('the digest', () => {
+  it('is null when the tool wrote nothing', async () => {
+    expect(await writing().writer.drained()).toBeNull();
+  });
+});
+
+describe('when the run is no longer ours', () => {
+  it('the tool is stopped, once, nothing more is stored, and what it goes on writing holds nobody up', async () => {
+    const { writer, asked, credits, push, lostCalls } = writing();
+    await push('refused');
+    await push('more');
+    await asked[0]?.answer(false);
+    expect(lostCalls()).toBe(1);
+    await push('and more');
+    expect(asked).toHaveLength(1);
+    expect(credits).toEqual([7, 4, 8]);
+    expect(await writer.drained(), 'a digest of what is not stored').toBeNull();
+    expect(lostCalls()).toBe(1);
+  });
+
+  it('a store that breaks its promise and rejects counts as that: no rejection is left unhandled', async () => {
+    const { writer, asked, credits, push, lostCalls } = writing();
+    const unhandled: unknown[] = [];
+    const note = (error: unknown) => unhandled.push(error);
+    process.on('unhandledRejection', note);
+    try {
+      await push('stored');
+      await asked[0]?.answer(true);
+      await push('not stored');
+      const drained = writer.drained();
+      await settled();
+      await asked[1]?.fail(new Error('bug in the store'));
+      expect(await drained).toBeNull();
+      await settled();
+      expect({ lost: lostCalls(), credits, unhandled }).toEqual({ lost: 1, credits: [6, 10], unhandled: [] });
+    } finally {
+      process.off('unhandledRejection', note);
+    }
+  });
+});

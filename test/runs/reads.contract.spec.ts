@@ -1,0 +1,70 @@
+/** What the statements that are asked all the time read: only what they need, however much has piled up. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Pool } from '../../src/platform/db/db.js';
+import { pulse } from '../../src/runs/claim.sql.js';
+import { listRuns } from '../../src/runs/read.sql.js';
+import { findExpired } from '../../src/runs/worker.sql.js';
+import { Ground } from './ground.fixture.js';
+
+let ground: Ground;
+let pool: Pool;
+let worker: string;
+beforeAll(async () => {
+  ground = await Ground.open();
+  // One session, so that it can tell what it has read itself.
+  pool = ground.db.pool(1);
+  worker = await ground.worker();
+  await ground.sql.query(
+    `insert into workers (id, name, kind, slots, queues, version, ttl_ms, state, lease_until, ended_at)
+     select gen_random_uuid(), 'w', 'worker', 1, '{default}', '0', 30000, 'lost', now(), now() from generate_series(1, 3000)`,
+  );
+});
+afterAll(() => ground.close());
+
+/** How many rows of a table a statement fetched, by whatever way. */
+async function rowsRead(table: string, act: () => Promise<unknown>): Promise<number> {
+  const read = async () => {
+    await pool.run((sql) => sql`select pg_stat_force_next_flush()`);
+    const [row] = await pool.run<{ n: number }[]>(
+      (sql) =>
+        sql`select seq_tup_read + coalesce(idx_tup_fetch, 0) as n from pg_stat_user_tables where relname = ${table}`,
+    );
+    return row?.n ?? 0;
+  };
+  await ground.sql.query(`vacuum analyze ${table}`);
+  const before = await read();
+  await act();
+  return (await read()) - before;
+}
+
+it('lives that are over cost the look for expired leases and the pulse nothing', async () => {
+  expect(await rowsRead('workers', () => findExpired(pool, 200))).toBeLessThan(50);
+  expect(await rowsRead('workers', () => pulse(pool, worker, ['default'], 3_600_000))).toBeLessThan(50);
+});
+
+it('a renewal of a lease stays on its page: no index stands on what it writes', async () => {
+  const { rows } = await ground.sql.query(
+    `select indexdef from pg_indexes where tablename = 'workers' and indexdef ~ '(lease_until|state)'`,
+  );
+  expect(rows).toEqual([]);
+});
+
+it('a page of what has not ended reads no run that has, in the same order and pages as any other', async () => {
+  const ids = await ground.runsIn(5, 'pending');
+  await ground.sql.query(
+    `insert into runs (id, organization_id, kind, queue, priority, labels, spec, spec_digest, origin, principal, root_id,
+                       created_at, state, end_code, end_by, ended_at, fence)
+     select id, $1, 'noop', 'default', 0, '{}', '{}', '', 'api', '{}', id, now() + interval '1 second', 'succeeded', 'ok',
+            'wrk_test', now(), 1
+     from (select gen_random_uuid() as id from generate_series(1, 3000)) made`,
+    [ground.organizationId],
+  );
+  await ground.sql.query('analyze live_runs');
+  const list = (after?: { at: Date; id: string }) =>
+    listRuns(pool, ground.organizationId, { state: ['pending', 'running'] }, after, 3);
+  expect(await rowsRead('runs', () => list())).toBeLessThan(100);
+  const first = await list();
+  const last = first[2];
+  const second = await list(last && { at: last.createdAt, id: last.id });
+  expect([...first, ...second].map((run) => run.id)).toEqual([...ids].reverse());
+});
