@@ -100,10 +100,7 @@ export interface RunFilter {
   readonly createdBefore?: Date;
 }
 
-/**
- * A page of the organization's runs, newest first. Index: runs_newest; when only live states are asked for, the live rows,
- * which are few, lead: otherwise all that ended since would be read to find the last that hasn't.
- */
+/** A page of the organization's runs, newest first. Index: runs_newest, or the live rows when only they are asked for. */
 export function listRuns(
   pool: Pool,
   organizationId: string,
@@ -111,11 +108,8 @@ export function listRuns(
   after: PagePlace | undefined,
   limit: number,
 ): Promise<RunRow[]> {
-  const onlyLive = filter.state?.every((state) => !isEnded(state)) ?? false;
-  return pool.run<RunRow[]>((sql) => {
-    const at = onlyLive ? sql`l.created_at, l.run_id` : sql`r.created_at, r.id`;
-    const order = onlyLive ? sql`l.created_at desc, l.run_id desc` : sql`r.created_at desc, r.id desc`;
-    return sql`
+  return pool.run<RunRow[]>(
+    (sql) => sql`
     select ${runColumns(sql, 'summary')}
     from ${runTables(sql)}
     where r.organization_id = ${organizationId}
@@ -126,17 +120,17 @@ export function listRuns(
       and ${filter.labels === undefined ? sql`true` : sql`r.labels @> ${sql.json(filter.labels)}::jsonb`}
       and ${filter.createdAfter === undefined ? sql`true` : sql`r.created_at > ${filter.createdAfter}`}
       and ${filter.createdBefore === undefined ? sql`true` : sql`r.created_at < ${filter.createdBefore}`}
-      and ${onlyLive ? sql`l.organization_id = ${organizationId}` : sql`true`}
-      and ${after === undefined ? sql`true` : sql`(${at}) < (${after.at}, ${after.id})`}
-    order by ${order}
-    limit ${limit}`;
-  });
+      and ${after === undefined ? sql`true` : sql`(r.created_at, r.id) < (${after.at}, ${after.id})`}
+    order by r.created_at desc, r.id desc
+    limit ${limit}`,
+  );
 }
 
 function stateCondition(sql: Sql, states: readonly RunState[] | undefined) {
   if (states === undefined) return sql`coalesce(r.state, l.state) is not null`;
   const asEnded = states.filter(isEnded);
   const asLive = states.filter((state) => !isEnded(state));
+  // Alone, it lets the few live rows lead; else all that ended since is read to find the last that hasn't.
   if (asEnded.length === 0) return sql`l.state = any (${asLive}::text[])`;
   return sql`(r.state = any (${asEnded}::text[]) or l.state = any (${asLive}::text[]))`;
 }

@@ -355,7 +355,7 @@ export const MUTATIONS = [
     'return true ? undefined',
   ]),
   mutation('a chain that grew shorter is not seen', 'src/audit/audit.service.ts', CHAINS, [
-    'head.seq < furthest',
+    'head.seq < Math.max(furthest, lastSeq)',
     'false',
   ]),
   // decisions

@@ -21,7 +21,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than a balancer keeps an idle connection (60 s is usual), so that it never sends into a closing one. */
 const KEEP_ALIVE_MS = 65_000;
 /** What is being answered when the application closes may go on for this long; a slow reader would for ever. */
-const LAST_ANSWERS_MS = 3_000;
+const LAST_ANSWERS_MS = 1_500;
 
 /** Headers of every answer; a page with content of its own sets its own policy. */
 const EVERY_ANSWER = Object.freeze({

@@ -21,9 +21,15 @@ function passLock(pool: Pool, lock: number): Promise<unknown> {
   return pool.run((sql) => sql`select pg_advisory_xact_lock(${lock}::bigint)`);
 }
 
+function one(pool: Pool): Promise<unknown> {
+  return pool.run((sql) => sql`select ${1}::integer as one`);
+}
+
 describe('a pool of two connections', () => {
   it('sends nothing behind a slow statement while the other connection becomes free', async () => {
     const pool = db.pool(2);
+    // The driver sends behind another only what it has prepared.
+    for (let i = 0; i < 4; i += 1) await Promise.all([passLock(pool, 3), passLock(pool, 4), one(pool), one(pool)]);
     const holder = await db.session();
     await holder.query('select pg_advisory_lock(1), pg_advisory_lock(2)');
     const blocked = async (n: number) => {
@@ -39,7 +45,7 @@ describe('a pool of two connections', () => {
     await until('the slow statement waits', () => blocked(1));
     const other = passLock(pool, 2);
     await until('both connections are taken', () => blocked(2));
-    const quick = Promise.all(Array.from({ length: 6 }, () => pool.run((sql) => sql`select 1 as one`)));
+    const quick = Promise.all(Array.from({ length: 6 }, () => one(pool)));
     await holder.query('select pg_advisory_unlock(2)');
     await other;
     await Promise.race([

@@ -33,13 +33,16 @@ async function heldUp(): Promise<{ readonly answer: Promise<number>; readonly le
 it('a request in flight is answered before the application is closed, and an idle connection is not waited for', async () => {
   const idle = connect(Number(new URL(await surface.base()).port), '127.0.0.1');
   idle.on('error', () => undefined);
-  await once(idle, 'connect');
+  idle.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(idle, 'data');
+  const idleIsClosed = once(idle, 'close');
   const { answer, letGo } = await heldUp();
   let isClosed = false;
   const closed = surface.app.close().then(() => {
     isClosed = true;
   });
   await until('no new connection is taken', async () => !surface.app.getHttpServer().listening);
+  await idleIsClosed;
   expect(isClosed).toBe(false);
   await letGo();
   expect(await answer).toBe(200);
