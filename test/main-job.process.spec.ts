@@ -209,6 +209,28 @@ describe('a tool', () => {
   });
 });
 
+describe('whoever watches it', () => {
+  it('gets the numbers with a token, and not without', async () => {
+    const token = (await readFile(join(data.path, 'admin-token'), 'utf8')).trim();
+    const later = new Date(Date.now() + 3_600_000).toISOString();
+    const waiting = await fetch(`${server.url}/v1/runs`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ kind: 'noop', queue: 'later', notBefore: later }),
+    });
+    expect(waiting.status).toBe(201);
+    expect((await fetch(`${server.url}/metrics`)).status).toBe(401);
+    const answer = await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+    const text = await answer.text();
+    expect(text).toMatch(/^capstan_runs_ended_total\{state="succeeded",code="ok"\} [1-9]/m);
+    expect(text).toMatch(/^capstan_queue_depth\{queue="later"\} 1$/m);
+    expect(text).toMatch(/^capstan_queue_oldest_pending_seconds\{queue="later"\} /m);
+    expect(text).toMatch(/^capstan_lease_age_seconds [0-9.]+$/m);
+    expect(text).toMatch(/^capstan_db_pool_in_flight\{pool="work"\} /m);
+    expect(text).not.toMatch(/run_|org_/);
+  });
+});
+
 describe('a server that is killed in the middle', () => {
   it('S4-19 S3-09 leaves no tool; started again it has every run, repeats none, and its chain verifies', async () => {
     const effects = join(dirname(data.path), 'effects');
