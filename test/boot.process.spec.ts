@@ -1,8 +1,9 @@
 /** What a start does when it is told to stop, and when there are two ways to the database. */
+import { mkdir, rm } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createDatabase, type TestDatabase } from './database.js';
-import { finishOf, QUICK, spawnCapstan, startServer, until } from './server.js';
+import { dataFolder, finishOf, QUICK, spawnCapstan, startServer, supervisorOf, until } from './server.js';
 
 const TOKEN = 'a-token-of-the-operator-0123456789';
 
@@ -67,4 +68,28 @@ it('S4-63 statements go through DATABASE_URL, leases past it through DATABASE_DI
   await until('the lease is renewed all the same', async () => (await lease()) !== before);
   server.child.kill('SIGKILL');
   await server.finished;
+});
+
+it('a supervisor that cannot be started again is tried on until it can, and the replica works again', async () => {
+  const folder = await dataFolder();
+  await mkdir(folder.path);
+  const server = await startServer({ DATABASE_URL: db.url, CAPSTAN_BOOTSTRAP_TOKEN: TOKEN, TMPDIR: folder.path });
+  process.kill(await supervisorOf(server.child.pid ?? 0), 'SIGSTOP');
+  await rm(folder.path, { recursive: true });
+  process.kill(await supervisorOf(server.child.pid ?? 0), 'SIGKILL');
+  await until('it fails to begin another life', () => server.log().includes('supervisor_not_started'));
+  expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+
+  await mkdir(folder.path);
+  const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
+  const body = JSON.stringify({ kind: 'command', spec: { argv: ['true'] } });
+  const made = await fetch(`${server.url}/v1/runs`, { method: 'POST', headers, body });
+  const { id } = (await made.json()) as { id: string };
+  await until('the run succeeds', async () => {
+    const run = (await (await fetch(`${server.url}/v1/runs/${id}`, { headers })).json()) as { state: string };
+    return run.state === 'succeeded';
+  });
+  server.child.kill('SIGTERM');
+  expect(await server.finished).toMatchObject({ code: 0 });
+  await folder.remove();
 });

@@ -1,7 +1,7 @@
 /** A real server process on an embedded database of its own, and the real command line against it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compiledSource } from './compiled.js';
@@ -123,4 +123,13 @@ export function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** The supervisor of a server: its child that runs the supervisor's entry. */
+export async function supervisorOf(pid: number): Promise<number> {
+  const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ').map(Number);
+  for (const child of children) {
+    if ((await readFile(`/proc/${child}/cmdline`, 'utf8')).includes('supervisor.main')) return child;
+  }
+  throw new Error(`no supervisor among ${children}`);
 }

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createDatabase, type TestDatabase } from '../database.js';
-import { dataFolder, isAlive, type ServerProcess, startServer, until } from '../server.js';
+import { dataFolder, isAlive, type ServerProcess, startServer, supervisorOf, until } from '../server.js';
 
 const TOKEN = 'a-token-of-the-operator-0123456789';
 
@@ -148,7 +148,7 @@ it('S4-26 a supervisor that is killed ends its runs as lost, stops their tools, 
     });
     return Number(await answer.text()) || undefined;
   });
-  const supervisor = await childOf(gpu.child.pid ?? 0);
+  const supervisor = await supervisorOf(gpu.child.pid ?? 0);
   process.kill(supervisor, 'SIGKILL');
   const lost = await ended(gpu, run.id);
   expect(lost).toMatchObject({ state: 'interrupted', end: { code: 'supervisor_lost' } });
@@ -193,12 +193,3 @@ it('S4-67 a database that stands still leaves the process healthy, not ready, an
 it('the chain that all of them appended to holds', async () => {
   expect((await call(at(0), 'GET', '/v1/audit/verify')).body).toMatchObject({ ok: true });
 });
-
-/** The supervisor of a server: its child that runs the supervisor's entry. */
-async function childOf(pid: number): Promise<number> {
-  const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ').map(Number);
-  for (const child of children) {
-    if ((await readFile(`/proc/${child}/cmdline`, 'utf8')).includes('supervisor.main')) return child;
-  }
-  throw new Error(`no supervisor among ${children}`);
-}
