@@ -22,6 +22,7 @@ const BARREL = '/index\\.[cm]?[jt]sx?$';
 const DRAWER = '/(utils?|common|shared|helpers?)/';
 const INSTALLED = '(^|/)node_modules/';
 const SUPERVISOR = '^src/execution/supervisor/';
+const REQUESTER = '^src/execution/requester/';
 const SUPERVISOR_CLIENT = '^src/execution/supervisor/supervisor\\.client\\.ts$';
 
 /** No file of `from` may import one of `to`; what is left out matches every file. */
@@ -134,6 +135,16 @@ const drivers = [
     notFrom: SUPERVISOR_CLIENT,
     notTo: [SUPERVISOR, '^src/kernel/'],
     dependencyTypesNot: ['core'],
+  }),
+  never('requester-alone', "the requester is the supervisor's: it knows nothing of a replica", {
+    from: REQUESTER,
+    to: '^src/',
+    notTo: [REQUESTER, '^src/execution/supervisor/', '^src/kernel/'],
+  }),
+  never('requester-alone', 'what speaks to strangers is loaded by nobody else', {
+    from: '^src/',
+    notFrom: REQUESTER,
+    to: REQUESTER,
   }),
   never('supervisor-alone', 'the supervisor knows nothing of the replica that talks to it', {
     from: SUPERVISOR,

@@ -8,6 +8,7 @@ import { AccessService } from './access/access.service.js';
 import { AppModule } from './app.module.js';
 import { Bell } from './platform/bell.js';
 import { type Config, effectiveSettings, processEnvironment, readConfig } from './platform/config/config.js';
+import { BytePool } from './platform/db/byte-pool.js';
 import { Pool } from './platform/db/db.js';
 import { DatabaseRefused, migrate } from './platform/db/migrate.js';
 import { createApp } from './platform/http/app.js';
@@ -196,16 +197,16 @@ function createPlatform(
     {
       work: pool('work', 4, onSessionLost),
       submit: pool('submit', 2),
-      output: pool('output', 4),
+      output: new BytePool({ url: config.databaseUrl, direct, name: 'output', size: 4, statementTimeoutMs: 5_000 }),
       access: pool('access', 2),
       read: pool('read', 6),
     },
-    { claimable: new Bell(), canceled: new Bell() },
+    { claimable: new Bell(), canceled: new Bell(), ended: new Bell<readonly string[]>() },
   );
 }
 
 async function closePools({ pools }: Platform): Promise<void> {
-  await Promise.all(Object.values(pools).map((pool: Pool) => pool.close()));
+  await Promise.all(Object.values(pools).map((pool: { close(): Promise<void> }) => pool.close()));
 }
 
 async function listen(app: NestFastifyApplication, config: Config): Promise<string> {

@@ -3,12 +3,15 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { pino } from 'pino';
 import { inject } from 'vitest';
+import { BytePool } from '../src/platform/db/byte-pool.js';
 import { Pool } from '../src/platform/db/db.js';
 
 export interface TestDatabase {
   readonly url: string;
   /** A pool as the application uses it. */
   pool(size?: number): Pool;
+  /** A pool for statements that carry bytes. */
+  bytePool(size?: number): BytePool;
   /** A session of its own, for locks, pauses and tampering. */
   session(): Promise<pg.Client>;
   drop(): Promise<void>;
@@ -22,7 +25,7 @@ export async function createDatabase(options: { empty?: boolean } = {}): Promise
   await admin.query(`create database ${name}${options.empty ? '' : ' template capstan_template'}`);
   const url = new URL(inject('postgresUrl'));
   url.pathname = name;
-  const pools: Pool[] = [];
+  const pools: { close(): Promise<void> }[] = [];
   const sessions: pg.Client[] = [];
   return {
     url: url.href,
@@ -35,6 +38,11 @@ export async function createDatabase(options: { empty?: boolean } = {}): Promise
         statementTimeoutMs: 10_000,
         log: pino({ level: 'silent' }),
       });
+      pools.push(pool);
+      return pool;
+    },
+    bytePool(size = 4) {
+      const pool = new BytePool({ url: url.href, direct: true, name: 'test', size, statementTimeoutMs: 10_000 });
       pools.push(pool);
       return pool;
     },

@@ -149,14 +149,18 @@ describe('a tool', () => {
     const names = stdout.split('\n').map((line) => line.split('=')[0]);
     expect(names).toEqual([
       'CAPSTAN_ATTEMPT',
+      'CAPSTAN_EVENTS_FILE',
       'CAPSTAN_FENCE',
+      'CAPSTAN_OUTPUT_FILE',
       'CAPSTAN_RUN_ID',
+      'GIT_TERMINAL_PROMPT',
       'GREETING',
       'HOME',
       'LANG',
       'PATH',
       'PWD',
       'SHLVL',
+      'TF_INPUT',
       '_',
       'PWD_IS',
       '',
@@ -190,6 +194,18 @@ describe('a tool', () => {
   it('S1-12 that overruns its timeout is stopped and its run ends timed out', async () => {
     const id = await submit('run', '--timeout', '1s', '--', 'sleep', '300');
     expect(await ended(id)).toMatchObject({ state: 'timed_out', end: { code: 'timeout', signal: 'SIGTERM' } });
+  });
+
+  it('S1-12 that overruns its timeout and ignores TERM is killed after the grace period, with its group', async () => {
+    const script = 'trap "echo term" TERM; (trap "" TERM; sleep 300) & echo $$ $!; while :; do sleep 0.1; done';
+    const id = await submit('run', '--timeout', '1s', '--', 'bash', '-c', script);
+    expect(await ended(id)).toMatchObject({
+      state: 'timed_out',
+      end: { code: 'timeout', exitCode: null, signal: 'SIGKILL' },
+    });
+    const { stdout } = await cli(['logs', id]);
+    expect(stdout, 'TERM came first').toMatch(/^\d+ \d+\n[\s\S]*term\n$/);
+    expect(stdout.split(/\s/, 2).map(Number).filter(isAlive)).toEqual([]);
   });
 
   it('S4-02 never runs beside more than the slots allow', async () => {

@@ -4,6 +4,7 @@ import { Registry } from 'prom-client';
 import { AppModule } from '../src/app.module.js';
 import { Bell } from '../src/platform/bell.js';
 import { readConfig } from '../src/platform/config/config.js';
+import { BytePool } from '../src/platform/db/byte-pool.js';
 import { Pool } from '../src/platform/db/db.js';
 import { createApp } from '../src/platform/http/app.js';
 import { buildOpenApi } from '../src/platform/http/openapi.js';
@@ -16,8 +17,9 @@ export async function openApiText(): Promise<string> {
   const log = pino({ level: 'silent' });
   const url = read.config.databaseUrl ?? '';
   const pool = new Pool({ url, direct: true, name: 'none', size: 1, statementTimeoutMs: 1_000, log });
-  const pools = { work: pool, submit: pool, output: pool, access: pool, read: pool };
-  const bells = { claimable: new Bell(), canceled: new Bell() };
+  const output = new BytePool({ url, direct: true, name: 'none', size: 1, statementTimeoutMs: 1_000 });
+  const pools = { work: pool, submit: pool, output, access: pool, read: pool };
+  const bells = { claimable: new Bell(), canceled: new Bell(), ended: new Bell<readonly string[]>() };
   const platform = new Platform(read.config, log, new Registry(), systemTiming, pools, bells);
   const app = await createApp(AppModule.forRoot(platform), platform);
   try {

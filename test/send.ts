@@ -14,6 +14,7 @@ import { AppModule } from '../src/app.module.js';
 import { encodeId, newId } from '../src/kernel/ids.js';
 import { Bell } from '../src/platform/bell.js';
 import { readConfig } from '../src/platform/config/config.js';
+import { BytePool } from '../src/platform/db/byte-pool.js';
 import { Pool } from '../src/platform/db/db.js';
 import { createApp } from '../src/platform/http/app.js';
 import { Platform } from '../src/platform/platform.js';
@@ -50,6 +51,8 @@ export interface Surface {
   send(request: Request): Promise<Answer>;
   /** A pool on the installation's database, to put runs in states no caller could. */
   readonly pool: Pool;
+  /** The same for statements that carry bytes. */
+  readonly bytePool: BytePool;
   session(): Promise<pg.Client>;
   readonly token: string;
   readonly organizationId: string;
@@ -110,6 +113,7 @@ async function surfaceOn(
   if (!organization) throw new Error('the organization `default` is missing');
   return {
     pool,
+    bytePool: db.bytePool(2),
     token,
     organizationId: organization.id,
     queue: `q-${newId()}`,
@@ -140,6 +144,11 @@ function sharedDatabase(url: string): TestDatabase {
       closing.push(() => pool.close());
       return pool;
     },
+    bytePool(size = 4) {
+      const pool = new BytePool({ url, direct: true, name: 'test', size, statementTimeoutMs: 10_000 });
+      closing.push(() => pool.close());
+      return pool;
+    },
     async session() {
       const client = new pg.Client(url);
       client.on('error', () => undefined);
@@ -159,8 +168,8 @@ async function openApp(
 ): Promise<{ readonly app: NestFastifyApplication; readonly platform: Platform }> {
   const read = readConfig({ DATABASE_URL: db.url, CAPSTAN_NAME: 'r1' });
   if (!read.ok) throw new Error(JSON.stringify(read.faults));
-  const pools = { work: db.pool(2), submit: db.pool(2), output: db.pool(1), access: db.pool(1), read: db.pool(4) };
-  const bells = { claimable: new Bell(), canceled: new Bell() };
+  const pools = { work: db.pool(2), submit: db.pool(2), output: db.bytePool(1), access: db.pool(1), read: db.pool(4) };
+  const bells = { claimable: new Bell(), canceled: new Bell(), ended: new Bell<readonly string[]>() };
   const log = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
   const platform = new Platform(read.config, log, new Registry(), systemTiming, pools, bells);
   const app = await createApp(AppModule.forRoot(platform), platform);

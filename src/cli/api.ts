@@ -4,9 +4,11 @@ import {
   type ChainVerification,
   decodePage,
   decodeRun,
+  decodeRunEvent,
   decodeVerification,
   decodeWorker,
   type Run,
+  type RunEvent,
   type Worker,
 } from './resources.js';
 
@@ -43,11 +45,20 @@ const VERIFY_TRY_MS = 280_000;
 export class Api {
   constructor(readonly http: HttpClient) {}
 
-  /** `key` makes one run of however many tries. */
   submit(submission: unknown, key: string): Promise<Submitted> {
+    return this.launch({ method: 'POST', path: 'v1/runs', body: submission }, key);
+  }
+
+  /** A new run of the same definition. */
+  rerun(id: string, key: string): Promise<Submitted> {
+    return this.launch({ method: 'POST', path: `${pathOf(id)}/rerun` }, key);
+  }
+
+  /** `key` makes one run of however many tries. */
+  private launch(launch: ApiRequest, key: string): Promise<Submitted> {
     // A header holds bytes: fetch takes each as one character.
     const headers = { 'idempotency-key': Buffer.from(key, 'utf8').toString('latin1') };
-    const request: ApiRequest = { method: 'POST', path: 'v1/runs', body: submission, headers };
+    const request = { ...launch, headers };
     return this.http.send(
       () => request,
       async (response) => {
@@ -69,6 +80,11 @@ export class Api {
   /** Up to `limit` runs, newest first; `next` leads on when there are more. */
   runs(filter: RunFilter, limit: number): Promise<Part<Run>> {
     return this.pages('v1/runs', queryOf(filter), limit, decodeRun);
+  }
+
+  /** Up to `limit` events of a run, oldest first. */
+  events(id: string, limit: number): Promise<Part<RunEvent>> {
+    return this.pages(`${pathOf(id)}/events`, new URLSearchParams(), limit, decodeRunEvent);
   }
 
   /** All of them. */

@@ -32,9 +32,7 @@ export class ClientCommands {
       // Given before the command's name or behind it, all of them count; behind it is nearer.
       const options = { ...this.root.opts<ClientOptions>(), ...command.opts<ClientOptions & T>() };
       const session = new Session(this.shell, options);
-      const interruption = this.shell.interrupted().then(() => {
-        throw session.interruption;
-      });
+      const interruption = this.shell.interrupted().then(() => session.leave());
       try {
         this.exitCode = await Promise.race([act(session, command.args, options), interruption]);
       } catch (error) {

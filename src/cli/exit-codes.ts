@@ -6,8 +6,8 @@ interface ExitCode {
 }
 
 export const EXIT_CODES = Object.freeze({
-  done: { code: 0, means: 'done; with --wait: the run succeeded' },
-  runFailed: { code: 1, means: 'run not succeeded (or the exit code of its tool); audit chain broken' },
+  done: { code: 0, means: 'done' },
+  runFailed: { code: 1, means: "run failed (or its tool's own code), canceled or interrupted" },
   usage: { code: 2, means: 'wrong usage or settings' },
   unable: { code: 3, means: 'API, network or credentials' },
   waitOver: { code: 124, means: 'wait time over' },

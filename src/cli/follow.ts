@@ -1,61 +1,102 @@
 /**
- * Waits for the end of a run and copies its output meanwhile. Invariant: the output is read once more after the run
- * was seen ended, and nothing of a run is stored after its end, so all of it is copied.
+ * Follows a run to its end: hands on what its stream brings, in order, one at a time, says what a run that doesn't start
+ * is waiting for, and stops when the time is over.
  */
+import type { Timing } from '../platform/time.js';
+import type { Answer } from './api.js';
 import { Failure } from './failure.js';
-import { OutputCopy, type OutputSink, type StreamName } from './output.js';
 import type { Run } from './resources.js';
 import type { Session } from './session.js';
+import { messagesOf, type StreamMessage, type StreamPick } from './stream.js';
 
-const FIRST_PAUSE_MS = 200;
-const LONGEST_PAUSE_MS = 1_000;
-
-export interface FollowOptions {
-  /** Which streams go where. */
-  readonly copies: readonly { readonly stream: StreamName; readonly to: Pick<OutputSink, 'write'> }[];
+export interface FollowOptions extends StreamPick {
+  /** The next message is read when this one was taken. Not told the end. */
+  take(message: Exclude<StreamMessage, { type: 'end' }>): Promise<void>;
   /** Milliseconds; none: until the end. */
-  readonly limitMs?: number;
+  readonly limitMs?: number | undefined;
 }
 
-/** Fails with `waitOver` when the limit has passed; the run goes on then. */
-export async function follow(
-  session: Session,
-  id: string,
-  options: FollowOptions,
-): Promise<{ readonly document: unknown; readonly value: Run }> {
+/** A queue that is served takes a run within a second. */
+const UNTAKEN_MS = 3_000;
+/** A timer holds no more than 24 days. */
+const LONGEST_TIMER_MS = 86_400_000;
+
+/** Where a run stands after an event; every other leaves it where it is. */
+const STATE_AFTER: Readonly<Record<string, string>> = {
+  'run.claimed': 'claimed',
+  'run.started': 'running',
+  'run.released': 'pending',
+  'run.requeued': 'pending',
+};
+
+/** `run` is what was known of it before. Fails with `waitOver` when the limit has passed; the run goes on then. */
+export async function follow(session: Session, run: Run, options: FollowOptions): Promise<Answer<Run>> {
   const { api, shell } = session;
   const { timing } = shell;
-  const untilMs = timing.monotonicMs() + (options.limitMs ?? Number.POSITIVE_INFINITY);
-  const copies = options.copies.map(({ stream, to }) => copyOf(session, id, stream, to));
-  let pauseMs = FIRST_PAUSE_MS;
-  let state = '';
-  for (;;) {
-    const answer = await api.run(id);
-    const run = answer.value;
-    let isMoving = run.state !== state;
-    state = run.state;
-    if (run.startedAt !== null || run.endedAt !== null) {
-      for (const copy of copies) isMoving = (await copy.copyNew()) > 0 || isMoving;
+  const done = new AbortController();
+  let { state } = run;
+  const toTheEnd = async () => {
+    for await (const message of messagesOf(api.http, timing, run.id, options)) {
+      if (message.type === 'end') return message.run;
+      if (message.type === 'event') state = STATE_AFTER[message.event.type] ?? state;
+      if (message.type === 'output') state = 'running';
+      await options.take(message);
     }
-    if (run.endedAt !== null) return answer;
-    const leftMs = untilMs - timing.monotonicMs();
-    if (leftMs <= 0) throw waitOver(run);
-    pauseMs = isMoving ? FIRST_PAUSE_MS : Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5);
-    await timing.delay(Math.min(pauseMs, leftMs));
+    throw new Error('the messages of a run ended without its end');
+  };
+  const untaken = async () => {
+    await timing.delay(UNTAKEN_MS, done.signal);
+    const line = done.signal.aborted ? undefined : waitingLine({ ...run, state });
+    if (line !== undefined) await session.note(line);
+  };
+  const limit = async () => {
+    await longDelay(timing, options.limitMs ?? Number.POSITIVE_INFINITY, done.signal);
+    throw waitOver(run.id, state);
+  };
+  try {
+    // A remark that can't be written is no reason to stop.
+    void untaken().catch(() => undefined);
+    return await Promise.race([toTheEnd(), limit()]);
+  } finally {
+    done.abort();
   }
 }
 
-function copyOf(session: Session, id: string, stream: StreamName, to: Pick<OutputSink, 'write'>): OutputCopy {
-  const lost = () => session.note(`${id} writes more than is kept: a part of its output is missing here`);
-  return new OutputCopy(session.api.http, id, stream, { write: (data) => to.write(data), lost });
+async function longDelay(timing: Timing, ms: number, signal: AbortSignal): Promise<void> {
+  const untilMs = timing.monotonicMs() + ms;
+  for (let leftMs = ms; leftMs > 0 && !signal.aborted; leftMs = untilMs - timing.monotonicMs()) {
+    await timing.delay(Math.min(leftMs, LONGEST_TIMER_MS), signal);
+  }
 }
 
-function waitOver(run: Run): Failure {
-  const detail = `${run.id} is ${run.state} and goes on`;
-  return new Failure('waitOver', { title: 'wait time over', detail, code: 'wait_over' });
+/** What a run that has not begun waits for; `undefined` for one that has. */
+export function waitingLine({
+  id,
+  state,
+  queue,
+  notBefore,
+}: Pick<Run, 'id' | 'state' | 'queue' | 'notBefore'>): string | undefined {
+  if (state === 'held') return `${id} is held`;
+  if (state !== 'pending') return undefined;
+  if (notBefore !== null) return `${id} is pending; it is due at ${notBefore}`;
+  return `${id} is pending; no worker has taken it yet (queue ${queue})`;
+}
+
+/** The line in the place of output that the server dropped. */
+export function cutLine(bytes: number | null): string {
+  const what = bytes === null ? 'a part of the output was' : `${bytes} bytes of the output were`;
+  return `[capstan: ${what} dropped: it outgrew CAPSTAN_OUTPUT_LIMIT]`;
+}
+
+function waitOver(id: string, state: string): Failure {
+  return new Failure('waitOver', {
+    title: 'wait time over',
+    detail: `${id} is ${state} and goes on`,
+    code: 'wait_over',
+  });
 }
 
 /** What can be done about a run that somebody stopped waiting for. */
-export function leftBehind(id: string): string[] {
-  return [`follow it: capstan logs --follow ${id}`, `cancel it: capstan cancel ${id}`];
+export function leftBehind(id: string): [follow: string, cancel: string] {
+  return [`follow it: capstan logs -f ${id}`, `cancel it: capstan cancel ${id}`];
 }

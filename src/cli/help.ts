@@ -6,7 +6,6 @@ const COLUMNS = 80;
 
 const EXAMPLES = [
   'capstan run --wait -- ansible-playbook site.yml',
-  'capstan script train.py --queue gpu --timeout 15m -- --epochs 3',
   "capstan runs --state failed --json | jq -r '.items[].id'",
 ];
 

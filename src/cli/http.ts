@@ -3,7 +3,7 @@
  * another host, so the token goes nowhere else.
  */
 import type { Timing } from '../platform/time.js';
-import { lostConnection, refusal, type Setback } from './answers.js';
+import { lostConnection, NO_CONNECTION, refusal, type Setback } from './answers.js';
 import type { Target } from './credentials.js';
 import { unexpected } from './decode.js';
 import { Failure } from './failure.js';
@@ -21,6 +21,8 @@ export interface ApiRequest {
   readonly wanted?: readonly number[];
   /** How long one try may take. */
   readonly tryMs?: number;
+  /** How long passing trouble is waited out, instead of the usual time. */
+  readonly patienceMs?: number;
 }
 
 /** Reads a wanted answer. `stopClock` lifts the limit on the try's time, for an answer of any length. */
@@ -42,17 +44,36 @@ export class HttpClient {
   async send<T>(request: () => ApiRequest, read: ReadAnswer<T>): Promise<T> {
     const begunMs = this.timing.monotonicMs();
     for (let tries = 1; ; tries++) {
-      const attempt = await this.attempt(request(), read);
+      const asked = request();
+      const attempt = await this.attempt(asked, read);
       if ('value' in attempt) return attempt.value;
       this.hasReached ||= attempt.reached;
       const elapsedMs = this.timing.monotonicMs() - begunMs;
       const { retryAfterMs } = attempt;
-      const trouble = { tries, elapsedMs, retryAfterMs, reached: this.hasReached };
-      const pauseMs = attempt.isPassing ? pauseBeforeRetry(trouble, this.timing.random()) : undefined;
+      const trouble = { tries, elapsedMs, retryAfterMs, reached: this.hasReached, patienceMs: asked.patienceMs };
+      // Where somebody has answered, a name that isn't found or a broken handshake is trouble of the network.
+      const mayPass = attempt.isPassing || (this.hasReached && attempt.failure.problem.code === NO_CONNECTION);
+      const pauseMs = mayPass ? pauseBeforeRetry(trouble, this.timing.random()) : undefined;
       if (pauseMs === undefined) throw attempt.failure;
       if (tries === 1 && this.hasReached) await this.onRetry(attempt.failure);
       await this.timing.delay(pauseMs);
     }
+  }
+
+  /** The answer as soon as it begins; its body may take any time. A break of it is for the caller: see `setback`. */
+  open(request: ApiRequest): Promise<Response> {
+    return this.send(
+      () => request,
+      async (response, stopClock) => {
+        stopClock();
+        return response;
+      },
+    );
+  }
+
+  /** What it means that reading a body failed so; `undefined`: nothing of the connection's. */
+  setback(error: unknown): Setback | undefined {
+    return lostConnection(error, this.target);
   }
 
   private async attempt<T>(request: ApiRequest, read: ReadAnswer<T>): Promise<{ value: T } | Setback> {

@@ -1,21 +1,27 @@
-/** What `run` and `script` have in common on the command line, and the body of the submit that it makes. */
+/** What the commands that make a run have in common on the command line, and the body of the submit that it makes. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../kernel/duration.js';
 import { wrongUsage } from './failure.js';
+import type { WaitOptions } from './wait.js';
 
-export interface LaunchOptions {
+export interface ReplayOptions {
+  readonly idempotencyKey?: string;
+}
+
+/** What every kind of run takes. */
+export interface LaunchOptions extends ReplayOptions, WaitOptions {
   readonly name?: string;
   readonly queue?: string;
   readonly priority?: number;
   readonly timeout?: string;
   readonly label?: ReadonlyMap<string, string>;
+}
+
+/** What a process is given. */
+export interface ToolOptions {
   readonly env?: ReadonlyMap<string, string>;
   readonly cwd?: string;
   readonly successCode?: readonly number[];
-  readonly idempotencyKey?: string;
-  readonly wait?: boolean;
-  /** Milliseconds. */
-  readonly waitLimit?: number;
 }
 
 export function addLaunchOptions(command: Command): Command {
@@ -23,11 +29,19 @@ export function addLaunchOptions(command: Command): Command {
     .option('--name <name>', 'what the run is called')
     .option('--queue <queue>', 'queue it waits in (default: default)')
     .option('--label <key=value>', 'label; may be given again', pairs('--label'))
+    .option('--timeout <duration>', 'longest time it may take, for instance 15m', duration)
+    .option('--priority <n>', 'from -100 to 100, higher first (default: 0)', integer(-100, 100));
+}
+
+export function addToolOptions(command: Command): Command {
+  return command
     .option('--env <key=value>', "variable of the tool's environment; may be given again", pairs('--env'))
     .option('--cwd <dir>', "absolute path on the worker's machine (default: the run's own folder)")
-    .option('--timeout <duration>', 'longest time its tool may take, for instance 15m', duration)
-    .option('--priority <n>', 'from -100 to 100, higher first (default: 0)', integer(-100, 100))
-    .option('--success-code <n>', 'exit code that is a success (default: 0); may be given again', codes)
+    .option('--success-code <n>', 'exit code that is a success (default: 0); may be given again', codes);
+}
+
+export function addWaitOptions(command: Command): Command {
+  return command
     .option('--idempotency-key <key>', 'one run for this key, however often it is sent', idempotencyKey)
     .option('--wait', 'copy the output until the run ends; exit with its code')
     .addOption(new Option('--wait-limit <duration>', 'wait at most so long').argParser(milliseconds));
@@ -35,15 +49,21 @@ export function addLaunchOptions(command: Command): Command {
 
 /** The body of a submit; what was not given is left to the server. */
 export function submissionOf(kind: string, spec: Readonly<Record<string, unknown>>, options: LaunchOptions): unknown {
-  const { name, queue, priority, timeout, label, env, cwd, successCode } = options;
+  const { name, queue, priority, timeout, label } = options;
   return {
     kind,
     ...given({ name, queue, priority, timeout, labels: label && Object.fromEntries(label) }),
-    spec: { ...spec, ...given({ env: env && Object.fromEntries(env), cwd, successCodes: successCode }) },
+    spec,
   };
 }
 
-function given(members: Readonly<Record<string, unknown>>): Record<string, unknown> {
+/** The part of a spec that processes have in common. */
+export function toolMembers({ env, cwd, successCode }: ToolOptions): Record<string, unknown> {
+  return given({ env: env && Object.fromEntries(env), cwd, successCodes: successCode });
+}
+
+/** Those that have a value. */
+export function given(members: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 

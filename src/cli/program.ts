@@ -7,8 +7,10 @@ import { ClientCommands } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { Failure, failureDocument, failureText } from './failure.js';
 import { rootHelp } from './help.js';
+import { addHttpCommand } from './http-launch.js';
 import { addInstallationCommands } from './installation.js';
 import { addLaunchCommands } from './launch.js';
+import { addLogsCommand } from './logs.js';
 import { addRunsCommands } from './runs.js';
 import type { Shell } from './shell.js';
 
@@ -54,7 +56,9 @@ function declare({ shell, version, servers }: ProgramParts, pages: { out: string
   root.helpInformation = () => rootHelp(root);
   const client = new ClientCommands(root, shell);
   addLaunchCommands(client);
+  addHttpCommand(client);
   addRunsCommands(client);
+  addLogsCommand(client);
   client.addServer('serve', 'API and worker', servers.serve);
   client.addServer('worker', 'only execute runs', servers.worker);
   client.addServer('migrate', 'update the schema', servers.migrate);

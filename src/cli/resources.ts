@@ -11,6 +11,8 @@ export interface Run {
   /** Lists leave it out. */
   readonly spec: Fields;
   readonly timeout: string | null;
+  readonly notBefore: string | null;
+  readonly rerunOf: string | null;
   readonly state: string;
   readonly createdAt: string;
   readonly startedAt: string | null;
@@ -18,6 +20,10 @@ export interface Run {
   readonly fence: number;
   readonly worker: RunWorker | null;
   readonly cancelRequestedAt: string | null;
+  /** What its tool reported last. */
+  readonly progress: Fields | null;
+  /** Any JSON value; lists leave it out. */
+  readonly output: unknown;
   readonly end: RunEnd | null;
   readonly receipts: Readonly<Record<string, string>>;
 }
@@ -46,6 +52,8 @@ export function decodeRun(value: unknown): Run {
     labels: textsOf(run.labels),
     spec: isFields(run.spec) ? run.spec : {},
     timeout: optional(run, 'timeout', textOf),
+    notBefore: optional(run, 'notBefore', textOf),
+    rerunOf: optional(run, 'rerunOf', textOf),
     state: textOf(run, 'state'),
     createdAt: textOf(run, 'createdAt'),
     startedAt: optional(run, 'startedAt', textOf),
@@ -53,6 +61,8 @@ export function decodeRun(value: unknown): Run {
     fence: numberOf(run, 'fence'),
     worker: optional(run, 'worker', workerOf),
     cancelRequestedAt: optional(run, 'cancelRequestedAt', textOf),
+    progress: isFields(run.progress) ? run.progress : null,
+    output: run.output ?? null,
     end: optional(run, 'end', endOf),
     receipts: textsOf(run.receipts),
   };
@@ -81,6 +91,24 @@ function textsOf(value: unknown): Record<string, string> {
     if (typeof text === 'string') texts[key] = text;
   }
   return texts;
+}
+
+/** A fact in a run's ordered stream; derived ones have no `seq`. */
+export interface RunEvent {
+  readonly seq: number | null;
+  readonly type: string;
+  readonly at: string;
+  readonly data: unknown;
+}
+
+export function decodeRunEvent(value: unknown): RunEvent {
+  const event = fieldsOf(value, 'the event');
+  return {
+    seq: optional(event, 'seq', numberOf),
+    type: textOf(event, 'type'),
+    at: textOf(event, 'at'),
+    data: event.data ?? null,
+  };
 }
 
 export interface Worker {

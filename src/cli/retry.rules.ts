@@ -1,6 +1,6 @@
 /**
  * When a request is sent again. Every request may be: reads change nothing, a cancel is idempotent, and a submit
- * carries its Idempotency-Key. Pure.
+ * or rerun carries its Idempotency-Key. Pure.
  */
 
 /** For a server that was there, or a balancer that is. */
@@ -19,11 +19,13 @@ export interface Trouble {
   readonly retryAfterMs: number | undefined;
   /** Whether anything ever answered in this process. */
   readonly reached: boolean;
+  /** For something that is worth a longer wait: instead of the usual time, once anything answered. */
+  readonly patienceMs?: number | undefined;
 }
 
 /** Milliseconds to wait before the next try, or `undefined` to give up. `random` is from 0 up to 1. */
 export function pauseBeforeRetry(trouble: Trouble, random: number): number | undefined {
-  const leftMs = (trouble.reached ? BUDGET_MS : UNREACHED_BUDGET_MS) - trouble.elapsedMs;
+  const leftMs = (trouble.reached ? (trouble.patienceMs ?? BUDGET_MS) : UNREACHED_BUDGET_MS) - trouble.elapsedMs;
   const pauseMs =
     trouble.retryAfterMs === undefined ? backoff(trouble.tries, random) : trouble.retryAfterMs + 200 * random;
   return pauseMs <= leftMs ? Math.round(pauseMs) : undefined;

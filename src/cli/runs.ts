@@ -1,19 +1,17 @@
-/** `runs`, `show`, `logs` and `cancel`: what there is, what it wrote, and its end before its time. */
+/** `runs`, `show`, `events` and `cancel`: what there is, what happened to it, and its end before its time. */
 import { Option } from 'commander';
 import type { ClientCommands } from './commands.js';
-import { isFields } from './decode.js';
 import { EXIT_CODES } from './exit-codes.js';
-import { wrongUsage } from './failure.js';
-import { follow } from './follow.js';
-import { endLine } from './launch.js';
+import { idIn } from './ids.js';
 import { integer, pairs } from './launch-options.js';
-import { OutputCopy, type StreamName } from './output.js';
 import { type Column, type Field, span } from './print.js';
-import type { Run } from './resources.js';
+import type { Run, RunEvent } from './resources.js';
 import type { Session } from './session.js';
-import { quoted } from './text.js';
+import { brief, quoted } from './text.js';
+import { cancelLine } from './wait.js';
 
 const DEFAULT_LIMIT = 50;
+const DEFAULT_EVENTS = 1_000;
 
 interface RunsOptions {
   readonly state?: readonly string[];
@@ -24,9 +22,9 @@ interface RunsOptions {
   readonly all?: boolean;
 }
 
-interface LogsOptions {
-  readonly stream?: 'stdout' | 'stderr';
-  readonly follow?: boolean;
+interface EventsOptions {
+  readonly limit?: number;
+  readonly all?: boolean;
 }
 
 export function addRunsCommands(commands: ClientCommands): void {
@@ -40,22 +38,17 @@ export function addRunsCommands(commands: ClientCommands): void {
     .addOption(new Option('--all', 'all of them').conflicts('limit'));
   commands.add('show', 'show one run', (session, args) => show(session, idIn(args))).argument('<id>', 'the run');
   commands
-    .add('logs', 'print what a run wrote', (session, args, options: LogsOptions) => logs(session, idIn(args), options))
+    .add('events', "list a run's events", (session, args, options: EventsOptions) =>
+      listEvents(session, idIn(args), options),
+    )
     .argument('<id>', 'the run')
-    .addOption(new Option('--stream <name>', 'one stream (default: both as they came)').choices(['stdout', 'stderr']))
-    .option('--follow', 'go on until the run ends');
+    .addOption(new Option('--limit <n>', `how many (default: ${DEFAULT_EVENTS})`).argParser(integer(1, 1_000_000)))
+    .addOption(new Option('--all', 'all of them').conflicts('limit'));
   commands.add('cancel', 'cancel a run', (session, args) => cancel(session, idIn(args))).argument('<id>', 'the run');
 }
 
 function collect(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, ...text.split(',')];
-}
-
-/** Whether there is such a run is the server's to say; what can't be an id would only make another path. */
-function idIn(args: readonly string[]): string {
-  const [id = ''] = args;
-  if (/^[A-Za-z0-9_-]{1,90}$/.test(id)) return id;
-  throw wrongUsage('expected the id of a run, such as run_01h455vb4pex5vsknk084sn02q');
 }
 
 const RUN_COLUMNS: readonly Column[] = [
@@ -120,6 +113,9 @@ function factsOf(run: Run): [string, Field][] {
     ['timeout', run.timeout],
     ['worker', worker === null ? null : `${worker.name ?? ''} (${worker.id})`.trim()],
     ['fence', run.fence],
+    ['rerun of', run.rerunOf],
+    ['progress', brief(run.progress)],
+    ['output', brief(run.output)],
     ['created', { at: run.createdAt }],
     ['started', { at: run.startedAt }],
     ['cancel requested', { at: run.cancelRequestedAt }],
@@ -132,40 +128,44 @@ function factsOf(run: Run): [string, Field][] {
 /** What it runs, on one line; of a script its interpreter and arguments. */
 function commandOf({ spec }: Run): string | null {
   const texts = (value: unknown) => (Array.isArray(value) ? value.map(String) : []);
-  const { argv, interpreter, args } = isFields(spec) ? spec : {};
+  const { argv, interpreter, args, method, url } = spec;
   if (Array.isArray(argv)) return texts(argv).map(quoted).join(' ');
+  if (typeof url === 'string') return `${method ?? 'GET'} ${url}`;
   if (interpreter === undefined) return null;
   const program = typeof interpreter === 'string' ? [interpreter] : texts(interpreter);
   return [...program, '(script)', ...texts(args).map(quoted)].join(' ');
 }
 
-async function logs(session: Session, id: string, options: LogsOptions): Promise<number> {
-  const { api, isJson, printer, shell } = session;
-  const chunks: Uint8Array[] = [];
-  const collector = { write: async (data: Uint8Array) => void chunks.push(data) };
-  const to = isJson ? collector : shell.stdout;
-  const stream: StreamName = options.stream;
-  if (options.follow) {
-    const { value } = await follow(session, id, { copies: [{ stream, to }] });
-    await session.note(endLine(value));
-  } else {
-    const lost = async () => undefined;
-    await new OutputCopy(api.http, id, stream, { write: (data) => to.write(data), lost }).copyNew();
-  }
-  if (isJson) await printer.document({ run: id, stream: stream ?? null, ...encoded(Buffer.concat(chunks)) });
-  return EXIT_CODES.done.code;
+const EVENT_COLUMNS: readonly Column[] = [
+  { title: 'SEQ' },
+  { title: 'AT' },
+  { title: 'TYPE' },
+  { title: 'DATA', isFlexible: true },
+];
+
+function eventRow({ seq, at, type, data }: RunEvent): Field[] {
+  return [seq, { at }, type, brief(data)];
 }
 
-/** JSON holds text: bytes that are none travel as base64. */
-function encoded(data: Buffer): { encoding: 'utf8' | 'base64'; data: string } {
-  const text = data.toString('utf8');
-  const isText = Buffer.from(text, 'utf8').equals(data);
-  return isText ? { encoding: 'utf8', data: text } : { encoding: 'base64', data: data.toString('base64') };
+async function listEvents(session: Session, id: string, options: EventsOptions): Promise<number> {
+  const { api, isJson, printer } = session;
+  const { limit = DEFAULT_EVENTS, all = false } = options;
+  const { items, next } = await api.events(id, all ? Number.POSITIVE_INFINITY : limit);
+  if (isJson) {
+    await printer.document({ items: items.map(({ document }) => document), next });
+    return EXIT_CODES.done.code;
+  }
+  await printer.table(
+    EVENT_COLUMNS,
+    items.map(({ value }) => eventRow(value)),
+  );
+  if (next !== null) await session.note(`these are the oldest ${items.length}; more: --limit N or --all`);
+  return EXIT_CODES.done.code;
 }
 
 async function cancel({ api, isJson, printer }: Session, id: string): Promise<number> {
   const { document, value } = await api.cancel(id);
   if (isJson) await printer.document(document);
-  else await printer.line(value.endedAt === null ? `${value.id} is being stopped` : `${value.id} ${value.state}`);
+  else await printer.line(cancelLine(value));
   return EXIT_CODES.done.code;
 }

@@ -1,4 +1,4 @@
-/** One invocation of a client command: where it prints, whom it asks, and what it says when it is interrupted. */
+/** One invocation of a client command: where it prints, whom it asks, and what it does when it is interrupted. */
 import { clientSettings } from '../platform/config/config.js';
 import { Api } from './api.js';
 import { type TargetOptions, targetOf } from './credentials.js';
@@ -14,8 +14,8 @@ export interface ClientOptions extends TargetOptions {
 export class Session {
   readonly isJson: boolean;
   readonly printer: Printer;
-  /** The answer to Ctrl-C; a command that leaves something behind says so here. */
-  interruption = interrupted();
+  /** The answer to Ctrl-C: an exit code, or a failure with its words. A command that leaves something behind says so. */
+  leave: () => Promise<number> = () => Promise.reject(interrupted());
   private connected: Api | undefined;
 
   constructor(
@@ -34,7 +34,11 @@ export class Session {
 
   /** A remark for a person on standard error; a program that asked for JSON is spared it. */
   async note(text: string): Promise<void> {
-    if (!this.isJson) await this.shell.stderr.write(`capstan: ${text}\n`);
+    if (this.isJson) return;
+    const { stderr } = this.shell;
+    // On a screen, a line that a tool left open would run into the remark.
+    const begin = stderr.isTerminal && stderr.isLineOpen ? '\n' : '';
+    await stderr.write(`${begin}capstan: ${text}\n`);
   }
 
   private connect(): Api {

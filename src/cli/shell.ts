@@ -2,15 +2,18 @@
  * The process around a command as a port: its streams, Ctrl-C and time.
  * Invariant: a write is over when the operating system took it, so nothing is lost at exit and a slow reader slows us.
  */
-import { once } from 'node:events';
+import { isatty } from 'node:tty';
 import type { Environment } from '../platform/config/setting.js';
 import { systemTiming, type Timing } from '../platform/time.js';
+import { EXIT_CODES } from './exit-codes.js';
 import { Failure, wrongUsage } from './failure.js';
 
 export interface Outlet {
   readonly isTerminal: boolean;
   /** Width of the terminal. */
   readonly columns: number | undefined;
+  /** What was written last ended without a newline; two terminals are one screen, whichever was written to. */
+  readonly isLineOpen: boolean;
   /** Fails with `readerGone` when the other end of a pipe was closed. */
   write(data: string | Uint8Array): Promise<void>;
 }
@@ -19,32 +22,63 @@ export interface Shell {
   readonly env: Environment;
   readonly stdout: Outlet;
   readonly stderr: Outlet;
+  /** A person sits there: standard input and standard error are terminals. */
+  readonly isInteractive: boolean;
   readonly timing: Timing;
   /** All of standard input; fails with `usage` when there is more than `limitBytes`. */
   readStdin(limitBytes: number): Promise<Buffer>;
-  /** Resolves at the first Ctrl-C; the second one ends the process. Only who asks takes Ctrl-C over. */
+  /** Resolves at the next Ctrl-C. From the first time on that somebody asks, one that nobody waits for ends the process. */
   interrupted(): Promise<void>;
 }
 
 export function processShell(env: Environment): Shell {
+  const screen: Line = { isOpen: false };
   return {
     env,
-    stdout: outletOf(process.stdout, 'standard output'),
-    stderr: outletOf(process.stderr, 'standard error'),
+    stdout: outletOf(process.stdout, 'standard output', screen),
+    stderr: outletOf(process.stderr, 'standard error', screen),
+    isInteractive: isatty(0) && isatty(2),
     timing: systemTiming,
     readStdin,
-    interrupted: async () => {
-      await once(process, 'SIGINT');
-    },
+    interrupted: interruptions(),
   };
 }
 
-function outletOf(stream: NodeJS.WriteStream, name: string): Outlet {
+const NEWLINE = 0x0a;
+
+/** The listener stays: without one the next Ctrl-C would end the process while the first is still being answered. */
+function interruptions(): () => Promise<void> {
+  let waiting: (() => void)[] | undefined;
+  const onSignal = () => {
+    const told = waiting ?? [];
+    waiting = [];
+    // Whoever answered the last one may be stuck in a write.
+    if (told.length === 0) process.exit(EXIT_CODES.interrupted.code);
+    for (const resolve of told) resolve();
+  };
+  return () => {
+    if (waiting === undefined) process.on('SIGINT', onSignal);
+    waiting ??= [];
+    const own = waiting;
+    return new Promise((resolve) => own.push(resolve));
+  };
+}
+
+interface Line {
+  isOpen: boolean;
+}
+
+function outletOf(stream: NodeJS.WriteStream, name: string, screen: Line): Outlet {
   let isWatched = false;
+  const line = stream.isTTY ? screen : { isOpen: false };
   return {
     isTerminal: stream.isTTY === true,
     columns: stream.columns,
+    get isLineOpen() {
+      return line.isOpen;
+    },
     write: (data) => {
+      if (data.length > 0) line.isOpen = data.at(-1) !== (typeof data === 'string' ? '\n' : NEWLINE);
       // The callback of `write` says what went wrong; without a listener the same error would end the process.
       if (!isWatched) stream.on('error', () => undefined);
       isWatched = true;

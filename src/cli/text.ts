@@ -8,6 +8,16 @@ export function printable(text: string): string {
   return text.replace(STEERING, (char) => (/[\t\n\r]/.test(char) ? ' ' : '\u{FFFD}'));
 }
 
+const BRIEF_CHARS = 200;
+
+/** A JSON value on one line, cut short; nothing for null. */
+export function brief(value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  const text = JSON.stringify(value);
+  // Cut between characters, not between the halves of one.
+  return text.length <= BRIEF_CHARS ? text : `${text.slice(0, BRIEF_CHARS).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
 /** An argument as a shell would need it quoted. */
 export function quoted(argument: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`;

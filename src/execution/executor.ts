@@ -5,13 +5,12 @@
  * and writes nothing any more, because what this life held is others' to settle.
  */
 import { encodeId } from '../kernel/ids.js';
-import { isTransient } from '../platform/db/db.js';
 import type { Platform } from '../platform/platform.js';
 import type { Holding } from '../runs/claim.sql.js';
 import type { HolderService, RunEnd } from '../runs/holder.service.js';
-import type { OutputChunk } from '../runs/output.sql.js';
 import type { ClaimedRun, Outcome } from '../runs/run.js';
 import type { RunMetrics } from '../runs/run.metrics.js';
+import { Capture, type CaptureParts } from './capture.js';
 import {
   CANCELED_UNSTARTED,
   NOOP_OUTCOME,
@@ -22,7 +21,6 @@ import {
   UNKNOWN_OUTCOME,
   unfit,
 } from './outcome.rules.js';
-import { OutputWriter } from './output-writer.js';
 import { type Work, workOf } from './plan.rules.js';
 import type { StopCause } from './supervisor/plan.js';
 import type { Supervisor } from './supervisor/supervisor.client.js';
@@ -40,7 +38,8 @@ interface Execution {
 /** What an executor needs of its surroundings, as narrow as it is. */
 export interface ExecutorParts {
   readonly platform: Pick<Platform, 'log' | 'timing' | 'config'>;
-  readonly holder: Pick<HolderService, 'start' | 'finish' | 'release' | 'appendOutput' | 'holdings' | 'stopRetrying'>;
+  readonly holder: Pick<HolderService, 'start' | 'finish' | 'release' | 'holdings' | 'stopRetrying'> &
+    CaptureParts['holder'];
   readonly supervisor: Pick<Supervisor, 'launch' | 'grantCredit' | 'stop' | 'kill'>;
   readonly incarnation: string;
   readonly metrics: Pick<RunMetrics, 'countEnded'>;
@@ -178,15 +177,15 @@ export class Executor {
     this.keys += 1;
     const key = this.keys;
     execution.key = key;
-    const writer = new OutputWriter({
-      store: (batch, chunk) => this.store(run, batch, chunk),
+    const capture = new Capture(run, {
+      ...this.parts,
       grantCredit: (bytes) => this.parts.supervisor.grantCredit(key, bytes),
       onLost: () => this.stopTool(execution, 'lost'),
-      timing: this.parts.platform.timing,
+      isAbandoned: () => this.mode === 'abandoned',
     });
     return new Promise((resolve, reject) => {
       const settle = (outcome: Outcome) => {
-        writer.drained().then((outputDigest) => resolve({ outcome, output: null, outputDigest }), reject);
+        capture.drained().then((written) => resolve({ outcome, ...written }), reject);
       };
       this.parts.supervisor.launch(
         {
@@ -198,7 +197,7 @@ export class Executor {
         },
         {
           onStarted: () => undefined,
-          onOutput: ({ stream, at, bytes }) => writer.push(stream, new Date(at), bytes),
+          onOutput: (chunk) => capture.take(chunk),
           onEnded: (end) => settle(outcomeOf(end, work.successCodes)),
           onFailed: (failure) => settle(outcomeOfFailure(failure)),
           onRefused: (reason) => settle(outcomeOfRefusal(reason, execution.stop)),
@@ -207,34 +206,6 @@ export class Executor {
       // A stop that came between the start and this moment found no tool; now there is one.
       if (this.mode === 'abandoned') this.stopTool(execution, 'lost');
     });
-  }
-
-  /**
-   * Stores a batch, however long the database is in the way; the tool stands still meanwhile. One that the database
-   * will not take is dropped, or the run could never end. False once the run is no longer ours.
-   */
-  private async store(run: ClaimedRun, batch: number, chunk: OutputChunk): Promise<boolean> {
-    for (let attempt = 0; this.mode !== 'abandoned'; attempt += 1) {
-      try {
-        return await this.parts.holder.appendOutput(run, batch, chunk);
-      } catch (error) {
-        if (!isTransient(error)) {
-          this.parts.platform.log.error(
-            { code: 'output_dropped', err: error, run: encodeId('run', run.runId), bytes: chunk.data.length },
-            'the database will not take this output; it is lost',
-          );
-          return true;
-        }
-        if (attempt === 0) {
-          this.parts.platform.log.warn(
-            { code: 'output_retried', err: error, run: encodeId('run', run.runId) },
-            "output can't be stored now; trying on while the tool waits",
-          );
-        }
-        await this.parts.platform.timing.delay(Math.min(50 * 2 ** attempt, 1_000));
-      }
-    }
-    return false;
   }
 
   private async end(execution: Execution, end: RunEnd): Promise<void> {

@@ -1,6 +1,6 @@
 /** What the end of a tool means for its run: rows 10, 11a, 12 and 15 of the transition table. Pure. */
 import type { EndCode, Outcome } from '../runs/run.js';
-import type { LaunchFailure, Refusal, StopCause, ToolEnd } from './supervisor/plan.js';
+import type { LaunchFailure, Refusal, StopCause, ToolEnd, Verdict } from './supervisor/plan.js';
 
 const NO_TOOL = { kind: null, exitCode: null, signal: null } as const;
 
@@ -9,6 +9,7 @@ export function outcomeOf(end: ToolEnd, successCodes: readonly number[]): Outcom
   const facts = { kind: null, exitCode: end.exitCode, signal: end.signal };
   switch (end.cause) {
     case 'self': {
+      if (end.verdict !== null) return outcomeOfVerdict(end.verdict);
       const ok = end.exitCode !== null && successCodes.includes(end.exitCode);
       const left = end.leftovers ? '; processes it left behind were stopped' : '';
       const detail = `${howItEnded(end)}${left}`;
@@ -43,6 +44,11 @@ export function outcomeOf(end: ToolEnd, successCodes: readonly number[]): Outcom
         detail: 'the supervisor died; the process group of the tool was killed',
       };
   }
+}
+
+/** A request judges its own end; there is no exit code in it. */
+function outcomeOfVerdict({ ok, code, detail }: Verdict): Outcome {
+  return { state: ok ? 'succeeded' : 'failed', code, ...NO_TOOL, detail };
 }
 
 /** The end of a run whose tool could not be started. */
@@ -89,5 +95,5 @@ function notStarted(code: EndCode, why: string): Outcome {
 
 function howItEnded(end: ToolEnd): string {
   if (end.exitCode !== null) return `exit code ${end.exitCode}`;
-  return end.signal === null ? 'no exit status' : `signal ${end.signal}`;
+  return end.signal === null ? 'cut off before it was complete' : `signal ${end.signal}`;
 }

@@ -1,9 +1,11 @@
 /** What a claimed run's spec means as a process: the plan its supervisor carries out. Pure; decodes the stored spec. */
 import { encodeId } from '../kernel/ids.js';
 import type { ClaimedRun } from '../runs/run.js';
-import type { FileRef, ToolPlan } from './supervisor/plan.js';
+import type { FileRef, HttpRequest, Plan } from './supervisor/plan.js';
 
 const SCRIPT_FILE = 'script';
+/** Of a request whose run and worker name none: a server that never answers must not hold a slot for ever. */
+const HTTP_TIMEOUT_MS = 60_000;
 
 /** What every tool gets besides its run's own `env`. */
 export interface ToolSurroundings {
@@ -15,12 +17,13 @@ export interface ToolSurroundings {
 
 export type Work =
   | { readonly type: 'nothing' }
-  | { readonly type: 'tool'; readonly plan: ToolPlan; readonly successCodes: readonly number[] }
+  | { readonly type: 'tool'; readonly plan: Plan; readonly successCodes: readonly number[] }
   | { readonly type: 'unfit'; readonly detail: string };
 
 /** Reads what is to be done. `unfit` when the spec isn't one this program can run (made by another version). */
 export function workOf(run: ClaimedRun, surroundings: ToolSurroundings): Work {
   if (run.kind === 'noop') return { type: 'nothing' };
+  if (run.kind === 'http') return httpWork(run, surroundings);
   const { spec } = run;
   const argv = run.kind === 'command' ? texts(spec.argv) : scriptArgv(spec);
   if (!argv || argv.length === 0) return { type: 'unfit', detail: `this worker can't read the ${run.kind}'s spec` };
@@ -32,7 +35,10 @@ export function workOf(run: ClaimedRun, surroundings: ToolSurroundings): Work {
       env: {
         PATH: surroundings.path,
         LANG: 'C.UTF-8',
-        ...environment(spec.env),
+        // Nobody is there to answer: what would be asked for is a failure at once.
+        GIT_TERMINAL_PROMPT: '0',
+        TF_INPUT: '0',
+        ...textMap(spec.env),
         CAPSTAN_RUN_ID: encodeId('run', run.runId),
         CAPSTAN_FENCE: String(run.fence),
         CAPSTAN_ATTEMPT: '1',
@@ -45,13 +51,35 @@ export function workOf(run: ClaimedRun, surroundings: ToolSurroundings): Work {
   };
 }
 
+function httpWork(run: ClaimedRun, surroundings: ToolSurroundings): Work {
+  const http = httpRequest(run.spec);
+  if (!http) return { type: 'unfit', detail: "this worker can't read the http's spec" };
+  const timeoutMs = run.timeoutMs ?? surroundings.defaultTimeoutMs ?? HTTP_TIMEOUT_MS;
+  return { type: 'tool', successCodes: [], plan: { http, timeoutMs } };
+}
+
+function httpRequest(spec: ClaimedRun['spec']): HttpRequest | undefined {
+  const { method, url, expectedStatus, followRedirects } = spec;
+  const isStatuses =
+    expectedStatus === null || (Array.isArray(expectedStatus) && expectedStatus.every(Number.isInteger));
+  if (typeof method !== 'string' || typeof url !== 'string' || !isStatuses) return undefined;
+  return {
+    method,
+    url,
+    headers: textMap(spec.headers),
+    body: text(spec.body),
+    expectedStatus: expectedStatus,
+    followRedirects: Number.isInteger(followRedirects) ? Number(followRedirects) : 0,
+  };
+}
+
 function scriptArgv(spec: ClaimedRun['spec']): (string | FileRef)[] | undefined {
   const interpreter = typeof spec.interpreter === 'string' ? [spec.interpreter] : texts(spec.interpreter);
   if (!interpreter || interpreter.length === 0 || typeof spec.content !== 'string') return undefined;
   return [...interpreter, { file: SCRIPT_FILE }, ...(texts(spec.args) ?? [])];
 }
 
-function environment(value: unknown): Record<string, string> {
+function textMap(value: unknown): Record<string, string> {
   if (typeof value !== 'object' || value === null) return {};
   return Object.fromEntries(
     Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),

@@ -1,13 +1,13 @@
 /** Wakes whoever waits in this process. A ring that is lost costs a poll interval, never a run. */
-export class Bell {
-  private readonly listeners = new Set<() => void>();
+export class Bell<What = void> {
+  private readonly listeners = new Set<(what: What) => void>();
 
-  ring(): void {
-    for (const listener of this.listeners) listener();
+  ring(what: What): void {
+    for (const listener of this.listeners) listener(what);
   }
 
   /** Calls `listener` at each ring until the returned function is called. */
-  onRing(listener: () => void): () => void {
+  onRing(listener: (what: What) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }

@@ -2,6 +2,7 @@
 import type { Registry } from 'prom-client';
 import type { Bell } from './bell.js';
 import type { Config } from './config/config.js';
+import type { BytePool } from './db/byte-pool.js';
 import type { Pool } from './db/db.js';
 import type { Logger } from './log/logger.js';
 import type { Timing } from './time.js';
@@ -23,6 +24,8 @@ export interface Bells {
   readonly claimable: Bell;
   /** A holder was asked to stop a run. */
   readonly canceled: Bell;
+  /** The ids of runs whose end was just written here. */
+  readonly ended: Bell<readonly string[]>;
 }
 
 export interface Pools {
@@ -31,7 +34,7 @@ export interface Pools {
   /** Submits and cancels. */
   readonly submit: Pool;
   /** Output of tools on its way into the store. */
-  readonly output: Pool;
+  readonly output: BytePool;
   /** Who asks: never behind what others ask for. */
   readonly access: Pool;
   /** Whatever is asked for over HTTP. */

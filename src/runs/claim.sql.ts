@@ -47,7 +47,8 @@ export function claimIfLive(pool: Pool, worker: string, queues: ServedQueues, li
     claimed as (
       update live_runs l
       set state = 'claimed', holder = ${worker}, fence = l.fence + 1,
-          claimed_at = date_trunc('milliseconds', db_now())
+          claimed_at = date_trunc('milliseconds', db_now()),
+          report_batch = 0, progress = null                  -- the reports of this fence begin anew
       from candidate c
       where l.run_id = c.run_id
       returning l.run_id, l.fence, l.priority, l.position

@@ -16,7 +16,8 @@ export function endingCtes(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
     gone as (
       delete from live_runs l using ending e
       where l.run_id = e.run_id
-      returning e.*, l.run_day, l.event_seq, l.fence, l.holder, l.claimed_at, l.started_at, l.cancel_requested_at
+      returning e.*, l.run_day, l.event_seq, l.fence, l.holder, l.claimed_at, l.started_at, l.cancel_requested_at,
+                l.progress
     ),
     outcome as (
       update runs r set
@@ -33,7 +34,8 @@ export function endingCtes(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
         claimed_at = g.claimed_at,
         started_at = g.started_at,
         cancel_requested_at = g.cancel_requested_at,
-        output = g.output
+        output = g.output,
+        progress = g.progress
       from gone g
       where r.id = g.run_id
       returning g.*, r.ended_at, r.end_detail, r.spec_digest

@@ -2,13 +2,16 @@
  * What one life of a worker may do with the runs it holds. Starts and ends go out in lanes of their own, so that a
  * wait of one kind never holds up another. Losing a run is a returned value.
  */
+
 import { encodeId } from '../kernel/ids.js';
 import type { JsonValue } from '../kernel/json.js';
 import { Lane } from '../platform/db/lane.js';
 import type { Platform } from '../platform/platform.js';
 import { claimIfLive, type Holding, holdingsOf, type Pulse, pulse, releaseIfHeld, startIfHeld } from './claim.sql.js';
 import { type Finish, findOwnEnds, finishIfHeld } from './finish.sql.js';
-import { appendOutputIfHeld, type OutputChunk } from './output.sql.js';
+import type { OutputBatch, OutputCut } from './output.js';
+import { appendOutputIfHeld, dropOutputIfHeld } from './output.sql.js';
+import { appendReportsIfHeld, type RunReport } from './reports.sql.js';
 import type { ClaimedRun, Hold, Outcome } from './run.js';
 import type { RunMetrics } from './run.metrics.js';
 import type { NewWorker } from './worker.js';
@@ -106,9 +109,24 @@ export class HolderService {
     await this.doubting(releaseIfHeld(this.platform.pools.work, this.worker.id, releases));
   }
 
-  /** Stores one batch of output. False: the run is no longer ours. */
-  appendOutput(hold: Hold, batch: number, chunk: OutputChunk): Promise<boolean> {
-    return appendOutputIfHeld(this.platform.pools.output, this.worker.id, hold, batch, chunk);
+  /** Stores output. False: the run is no longer ours. */
+  appendOutput(hold: Hold, batches: readonly OutputBatch[], data: Buffer): Promise<boolean> {
+    return appendOutputIfHeld(this.platform.pools.output, this.worker.id, hold, batches, data);
+  }
+
+  /** Drops output that is not kept. False: the run is no longer ours. */
+  dropOutput(hold: Hold, cut: OutputCut): Promise<boolean> {
+    return dropOutputIfHeld(this.platform.pools.output, this.worker.id, hold, cut);
+  }
+
+  /** Stores one batch of what a tool reported. False: the run is no longer ours. */
+  appendReports(
+    hold: Hold,
+    batch: number,
+    reports: readonly RunReport[],
+    progress: JsonValue | undefined,
+  ): Promise<boolean> {
+    return appendReportsIfHeld(this.platform.pools.output, this.worker.id, hold, batch, reports, progress);
   }
 
   /** What the database says this life holds. */
@@ -151,6 +169,7 @@ export class HolderService {
     if (missing.length > 0) {
       for (const row of await findOwnEnds(work, this.worker.id, missing)) written.add(row.runId);
     }
+    if (written.size > 0) this.platform.bells.ended.ring([...written]);
     return ends.map((end) => written.has(end.runId));
   }
 }

@@ -3,16 +3,25 @@ import { Readable } from 'node:stream';
 import { Controller, Get, Headers, Param, Query, Req, Res } from '@nestjs/common';
 import { IsIn, IsOptional } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Problem } from '../kernel/problems.js';
+import { type InputFault, Problem } from '../kernel/problems.js';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
 import { IdPipe } from '../platform/http/id.pipe.js';
-import { outputPickOf } from './output.rules.js';
+import { Holds, MayBeAbsent } from '../platform/http/input.js';
+import { type OutputPick, outputPickOf } from './output.rules.js';
 import { OutputService } from './output.service.js';
 import { RunsService } from './runs.service.js';
 
 const STREAMS = { stdout: 1, stderr: 2 } as const;
 type StreamName = keyof typeof STREAMS;
+
+const MAX_TAIL_LINES = 100_000;
+
+/** A number of lines in a query. */
+export function tailFaults(value: unknown): InputFault[] {
+  const isCount = typeof value === 'string' && /^(0|[1-9]\d{0,5})$/.test(value) && Number(value) <= MAX_TAIL_LINES;
+  return isCount ? [] : [{ pointer: '', message: `must be an integer from 0 to ${MAX_TAIL_LINES}` }];
+}
 
 export class OutputQuery {
   @Documented((api) =>
@@ -21,6 +30,19 @@ export class OutputQuery {
   @IsOptional()
   @IsIn(Object.keys(STREAMS))
   stream?: StreamName;
+
+  @Documented((api) =>
+    api.ApiProperty({
+      type: 'integer',
+      minimum: 0,
+      maximum: MAX_TAIL_LINES,
+      required: false,
+      description: 'Only the last so many lines. A `Range` is ignored beside it.',
+    }),
+  )
+  @MayBeAbsent()
+  @Holds(tailFaults)
+  tail?: string;
 }
 
 @Documented((api) => api.ApiTags('runs'))
@@ -37,7 +59,9 @@ export class OutputController {
       summary: "Read a run's output",
       description:
         'The kept bytes, unchanged, both streams in order of arrival unless one is named. All there is by now: ask ' +
-        'again with `Range: bytes=N-` for what came after the first N bytes (416 when nothing did).',
+        'again with `Range: bytes=N-` for what came after the first N bytes (416 when nothing did), or follow the run ' +
+        'with its `/stream`. Of an output that outgrew CAPSTAN_OUTPUT_LIMIT the first half is kept and the latest; a line ' +
+        'in between names what is missing. Offsets count that line too, and move while such a run goes on.',
     }),
   )
   @Documented((api) =>
@@ -57,20 +81,19 @@ export class OutputController {
   ): Promise<void> {
     const run = await this.runs.get(caller, id);
     const stream = query.stream === undefined ? undefined : STREAMS[query.stream];
-    const pick = outputPickOf(range);
+    const pick: OutputPick =
+      query.tail === undefined ? outputPickOf(range) : { pick: 'tail', lines: Number(query.tail) };
     const part = await this.output.open(run, stream, pick);
     if (!('content' in part)) {
       void reply.header('content-range', `bytes */${part.total}`);
       throw new Problem('range_not_satisfiable', `the output has ${part.total} bytes by now`);
     }
     const { total, from, to } = part;
-    if (pick.pick !== 'all') {
+    if (pick.pick === 'range' || pick.pick === 'suffix') {
       void reply.status(206).header('content-range', `bytes ${from}-${to - 1}/${total}`);
     }
-    void reply
-      .header('content-type', 'text/plain; charset=utf-8')
-      .header('accept-ranges', 'bytes')
-      .header('content-length', to - from);
+    void reply.header('content-type', 'text/plain; charset=utf-8').header('accept-ranges', 'bytes');
+    if (part.isExact) void reply.header('content-length', to - from);
     const content = request.method === 'HEAD' ? [] : part.content();
     await reply.send(Readable.from(content, { objectMode: false }));
   }

@@ -1,12 +1,23 @@
 /**
- * The kept bytes of a run, unchanged, both streams in order of arrival unless one is named. Read in pages as the reader
- * takes them: memory stays flat however long the output is.
+ * The text of a run's output: kept bytes unchanged, both streams in order of arrival unless one is named, and a line
+ * where some were dropped. Read in pages as the reader takes them: memory stays flat however long the output is.
  */
+
 import { Bug } from '../kernel/problems.js';
 import type { Pool } from '../platform/db/db.js';
-import { type OutputPick, outputPart } from './output.rules.js';
-import { type OutputStream, readOutput } from './output.sql.js';
-import { locateOutput, measureOutput, type OutputOf } from './output-range.sql.js';
+import type { FenceOutput, OutputOf, OutputPlace, OutputStream } from './output.js';
+import {
+  cutLine,
+  LinesFromEnd,
+  lengthOf,
+  type OutputPick,
+  offsetOf,
+  outputPart,
+  slicesOf,
+  spansOf,
+} from './output.rules.js';
+import { readOutput, readOutputBackwards } from './output.sql.js';
+import { chunkAt, outputByFence } from './output-layout.sql.js';
 
 /** A chunk has up to 128 KiB. */
 const PAGE_CHUNKS = 4;
@@ -17,45 +28,159 @@ export interface OutputPart {
   readonly from: number;
   /** Excluded. */
   readonly to: number;
-  /** Makes exactly `to - from` bytes, or fails. */
+  /** Whether exactly `to - from` bytes come, or the reading fails. Otherwise more of it may be dropped meanwhile. */
+  readonly isExact: boolean;
   content(): AsyncGenerator<Buffer>;
 }
 
+/** The chunk in which something begins, and how many of its bytes stand in front of that. */
+export interface TailPlace extends OutputPlace {
+  readonly skip: number;
+  /** The same as bytes under the fence, of the stream that was asked for. */
+  readonly pos: number;
+}
+
+/** A run as far as its output is concerned. */
+export interface WritingRun extends OutputOf {
+  /** Its latest. */
+  readonly fence: number;
+  readonly endedAt: Date | null;
+}
+
 export class OutputService {
-  constructor(private readonly pool: Pool) {}
+  constructor(
+    private readonly pool: Pool,
+    private readonly limitBytes: number,
+  ) {}
 
   /** The part of a run's output that is meant, or only its length when that part doesn't exist. */
   async open(
-    run: OutputOf,
+    run: WritingRun,
     stream: OutputStream | undefined,
     pick: OutputPick,
   ): Promise<OutputPart | { readonly total: number }> {
-    const total = await measureOutput(this.pool, run, stream);
+    if (pick.pick === 'tail') return this.openTail(run, stream, pick.lines);
+    const fences = await outputByFence(this.pool, run, stream);
+    const spans = spansOf(fences, stream);
+    const total = lengthOf(spans);
     const part = outputPart(pick, total);
     if (!part) return { total };
-    return { total, ...part, content: () => this.read(run, stream, part.from, part.to) };
+    const isExact = pick.pick !== 'all' || this.isSteady(run, fences, total);
+    const ends = fences.map(({ fence, end }) => ({ fence, pos: 0, end }));
+    const content = isExact
+      ? () => this.readExactly(run, stream, slicesOf(spans, part.from, part.to))
+      : () => this.readWhatIsThere(run, stream, ends);
+    return { total, ...part, isExact, content };
   }
 
-  private async *read(
+  /** The last `lines` lines, or fewer: what stands in front of a gap is not among them. */
+  private async openTail(run: WritingRun, stream: OutputStream | undefined, lines: number): Promise<OutputPart> {
+    const place = await this.tailPlace(run, stream, lines);
+    const fences = await outputByFence(this.pool, run, stream);
+    const spans = spansOf(fences, stream);
+    const total = lengthOf(spans);
+    const from = place ? offsetOf(spans, place.fence, place.pos) : 0;
+    const first = place?.fence ?? 1;
+    const ends = fences
+      .filter(({ fence }) => fence >= first)
+      .map(({ fence, end }) => ({ fence, pos: place?.fence === fence ? place.pos : 0, end }));
+    const isExact = this.isSteady(run, fences, total);
+    const content = isExact
+      ? () => this.readExactly(run, stream, slicesOf(spans, from, total))
+      : () => this.readWhatIsThere(run, stream, ends);
+    return { total, from, to: total, isExact, content };
+  }
+
+  /**
+   * Where the last `lines` lines of what is there now begin; `undefined` is the very beginning. With 0 lines it is
+   * behind the last chunk. Reads no further back than a gap.
+   */
+  async tailPlace(run: WritingRun, stream: OutputStream | undefined, lines: number): Promise<TailPlace | undefined> {
+    const counter = new LinesFromEnd(lines);
+    let before: OutputPlace = { fence: run.fence + 1, batch: 0 };
+    let first: TailPlace | undefined;
+    for (;;) {
+      const page = await readOutputBackwards(this.pool, run, before, stream, PAGE_CHUNKS);
+      for (const { fence, batch, pos, streamPos, data } of page) {
+        const at = stream === undefined ? pos : streamPos;
+        if (lines === 0) return { fence, batch: batch + 1, skip: 0, pos: at + data.length };
+        const isBehindGap = first !== undefined && first.fence === fence && at + data.length < first.pos;
+        if (isBehindGap) return first;
+        const skip = counter.take(data);
+        if (skip !== undefined) return { fence, batch, skip, pos: at + skip };
+        first = { fence, batch, skip: 0, pos: at };
+        before = first;
+      }
+      if (page.length < PAGE_CHUNKS) return undefined;
+    }
+  }
+
+  /** Who reads a run that writes near its limit is overtaken: what was measured may be dropped before it is read. */
+  private isSteady(run: WritingRun, fences: readonly FenceOutput[], total: number): boolean {
+    const mayBeDropped = total > this.limitBytes / 2 || fences.some(({ hasCut }) => hasCut);
+    return run.endedAt !== null || !mayBeDropped;
+  }
+
+  private async *readExactly(
     run: OutputOf,
     stream: OutputStream | undefined,
-    from: number,
-    to: number,
+    slices: ReturnType<typeof slicesOf>,
   ): AsyncGenerator<Buffer> {
-    if (from >= to) return;
-    const first = from === 0 ? { fence: 0, batch: 1, before: 0 } : await locateOutput(this.pool, run, stream, from);
-    if (!first) throw new Bug('a part of an output is gone');
-    let after = { fence: first.fence, batch: first.batch - 1 };
-    let position = first.before;
-    while (position < to) {
-      const page = await readOutput(this.pool, run, after, stream, PAGE_CHUNKS);
-      if (page.length === 0) throw new Bug('the end of an output is gone');
-      for (const { fence, batch, data } of page) {
-        const wanted = data.subarray(Math.max(0, from - position), Math.max(0, to - position));
+    for (const { span, skip, take } of slices) {
+      if (span.line) {
+        yield span.line.subarray(skip, skip + take);
+        continue;
+      }
+      const from = span.pos + skip;
+      yield* this.readFence(run, stream, { fence: span.fence, pos: from, end: from + take }, () => {
+        throw new Bug('a part of an output is gone');
+      });
+    }
+  }
+
+  private async *readWhatIsThere(
+    run: OutputOf,
+    stream: OutputStream | undefined,
+    stretches: readonly Stretch[],
+  ): AsyncGenerator<Buffer> {
+    for (const stretch of stretches) {
+      yield* this.readFence(run, stream, stretch, (from, to) => cutLine(stream, from, to));
+    }
+  }
+
+  /** The bytes of a stretch; `onGap` says what stands in the place of bytes that are missing. */
+  private async *readFence(
+    run: OutputOf,
+    stream: OutputStream | undefined,
+    { fence, pos, end }: Stretch,
+    onGap: (from: number, to: number) => Buffer,
+  ): AsyncGenerator<Buffer> {
+    if (pos >= end) return;
+    const batch = pos === 0 ? 1 : ((await chunkAt(this.pool, run, fence, stream, pos)) ?? 1);
+    let after: OutputPlace = { fence, batch: batch - 1 };
+    let expected = pos;
+    while (expected < end) {
+      const page = (await readOutput(this.pool, run, after, stream, PAGE_CHUNKS)).filter((c) => c.fence === fence);
+      if (page.length === 0) {
+        yield onGap(expected, end);
+        return;
+      }
+      for (const chunk of page) {
+        const at = stream === undefined ? chunk.pos : chunk.streamPos;
+        if (at > expected) yield onGap(expected, Math.min(at, end));
+        const wanted = chunk.data.subarray(Math.max(0, expected - at), Math.max(0, end - at));
         if (wanted.length > 0) yield wanted;
-        position += data.length;
-        after = { fence, batch };
+        expected = at + chunk.data.length;
+        after = { fence, batch: chunk.batch };
+        if (expected >= end) return;
       }
     }
   }
+}
+
+/** Bytes under one fence, of both streams or of the one that is read. */
+interface Stretch {
+  readonly fence: number;
+  readonly pos: number;
+  readonly end: number;
 }

@@ -32,6 +32,8 @@ export interface RunRow {
   readonly leaseUntil: Date | null;
   readonly cancelRequestedAt: Date | null;
   readonly output: unknown;
+  /** The latest that its tool reported. */
+  readonly progress: Record<string, unknown> | null;
   readonly endCode: EndCode | null;
   readonly endKind: CancelKind | null;
   readonly endDetail: string | null;
@@ -58,6 +60,7 @@ function runColumns(sql: Sql, detail: Detail) {
     w.id as worker_id, w.name as worker_name,
     case when l.holder is not null then w.lease_until end as lease_until,
     coalesce(r.cancel_requested_at, l.cancel_requested_at) as cancel_requested_at,
+    coalesce(r.progress, l.progress) as progress,
     r.end_code, r.end_kind, r.end_detail, r.exit_code, r.signal, r.end_by,
     a.submitted_receipt, a.cancel_receipt, a.ended_receipt`;
 }

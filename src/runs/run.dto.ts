@@ -4,6 +4,7 @@ import { encodeId } from '../kernel/ids.js';
 import { Documented } from '../platform/http/document.js';
 import { nullable, orNull } from '../platform/http/schema.js';
 import { endOf } from './end.rules.js';
+import { HttpSpec } from './http-spec.dto.js';
 import type { RunRow } from './read.sql.js';
 import { CANCEL_KINDS, END_CODES, KINDS, ORIGINS, type Principal, RUN_STATES } from './run.js';
 import { CommandSpec, NoopSpec, ScriptSpec } from './spec.dto.js';
@@ -137,8 +138,15 @@ export class RunSummaryDto {
   @Documented((api) => api.ApiProperty(nullable('string', { format: 'date-time' })))
   cancelRequestedAt: Date | null;
 
-  @Documented((api) => api.ApiProperty(nullable('object', { additionalProperties: true })))
-  progress: null;
+  @Documented((api) =>
+    api.ApiProperty(
+      nullable('object', {
+        additionalProperties: true,
+        description: 'The latest event of type `progress` that its tool reported in `CAPSTAN_EVENTS_FILE`.',
+      }),
+    ),
+  )
+  progress: Record<string, unknown> | null;
 
   @Documented((api) => api.ApiProperty(orNull(api.getSchemaPath(EndDto))))
   end: Record<string, unknown> | null;
@@ -150,7 +158,7 @@ export class RunSummaryDto {
 export class RunDto extends RunSummaryDto {
   @Documented((api) =>
     api.ApiProperty({
-      oneOf: [NoopSpec, CommandSpec, ScriptSpec].map((spec) => ({ $ref: api.getSchemaPath(spec) })),
+      oneOf: [NoopSpec, CommandSpec, ScriptSpec, HttpSpec].map((spec) => ({ $ref: api.getSchemaPath(spec) })),
       description: 'Complete: what the submit left out stands here with its default.',
     }),
   )
@@ -159,7 +167,7 @@ export class RunDto extends RunSummaryDto {
   @Documented((api) =>
     api.ApiProperty({
       anyOf: [{}],
-      description: 'The result of the run as any JSON value. No kind has one yet: null.',
+      description: 'The result of the run as any JSON value: what its tool left in `CAPSTAN_OUTPUT_FILE`, or null.',
     }),
   )
   output: unknown;
@@ -174,7 +182,7 @@ export class RunPageDto {
 }
 
 /** Types that the document mentions by reference only. */
-export const REFERENCED = [NoopSpec, CommandSpec, ScriptSpec, RunWorkerDto, EndDto];
+export const REFERENCED = [NoopSpec, CommandSpec, ScriptSpec, HttpSpec, RunWorkerDto, EndDto];
 
 /** A row in the shape of a list. */
 export function runSummaryDto(run: RunRow): RunSummaryDto {
@@ -204,7 +212,7 @@ export function runSummaryDto(run: RunRow): RunSummaryDto {
         ? null
         : { id: encodeId('wrk', run.workerId), name: run.workerName, leaseUntil: run.leaseUntil },
     cancelRequestedAt: run.cancelRequestedAt,
-    progress: null,
+    progress: run.progress,
     end: endOf(run),
     receipts: {
       submitted: run.submittedReceipt,

@@ -1,11 +1,13 @@
 /** What a process counts of runs. No run or organization is ever a label. */
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Outcome } from './run.js';
 
 export class RunMetrics {
   private readonly ended: Counter<'state' | 'code'>;
   private readonly submitted: Counter;
   private readonly flushes: Histogram<'lane'>;
+  private readonly streams: Gauge;
+  private readonly streamed: Counter;
 
   constructor(registry: Registry) {
     const registers = [registry];
@@ -27,6 +29,12 @@ export class RunMetrics {
       buckets: [1, 2, 5, 10, 25, 50, 100, 200],
       registers,
     });
+    this.streams = new Gauge({ name: 'capstan_streams_open', help: 'Streams of runs that are open here.', registers });
+    this.streamed = new Counter({
+      name: 'capstan_stream_bytes_total',
+      help: 'Bytes of messages that streams took.',
+      registers,
+    });
   }
 
   countSubmitted(): void {
@@ -39,5 +47,13 @@ export class RunMetrics {
 
   countFlush(lane: string, items: number): void {
     this.flushes.observe({ lane }, items);
+  }
+
+  setStreams(open: number): void {
+    this.streams.set(open);
+  }
+
+  countStreamed(bytes: number): void {
+    this.streamed.inc(bytes);
   }
 }

@@ -31,7 +31,7 @@ export type EndCode = (typeof END_CODES)[number];
 export const CANCEL_KINDS = ['requested', 'deadline', 'overrun', 'parent_ended', 'superseded'] as const;
 export type CancelKind = (typeof CANCEL_KINDS)[number];
 
-export const KINDS = ['noop', 'command', 'script'] as const;
+export const KINDS = ['noop', 'command', 'script', 'http'] as const;
 export type Kind = (typeof KINDS)[number];
 
 export const ORIGINS = ['api', 'schedule', 'trigger', 'parent'] as const;

@@ -1,4 +1,4 @@
-/** `/v1/runs`: submit, look, cancel. HTTP in, one call of the service, the run out. */
+/** `/v1/runs`: submit, look, cancel, run again. HTTP in, one call of the service, the run out. */
 import { Body, Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
@@ -8,19 +8,39 @@ import { idempotencyKeyOf, requestDigestOf } from '../platform/http/idempotency.
 import { NoQuery } from '../platform/http/input.pipe.js';
 import { NoInput } from '../platform/http/json-body.interceptor.js';
 import { nextPage } from '../platform/http/page.js';
+import { goneSignal, preferredWaitOf } from '../platform/http/prefer.js';
 import { traceparentOf } from '../platform/http/request-id.js';
+import { EndWatch } from './ends.service.js';
 import { REFERENCED, RunDto, RunPageDto, runDto, runSummaryDto } from './run.dto.js';
 import { RunListQuery, runListRequest } from './run-list.dto.js';
-import { RunsService } from './runs.service.js';
+import { RunsService, type SubmitAnswer } from './runs.service.js';
 import { decodeSubmit, SubmitDto } from './submit.dto.js';
 
 const RUN_ID = new IdPipe('run');
+
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  required: false,
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+} as const;
+const PREFER = {
+  name: 'Prefer',
+  required: false,
+  description:
+    '`wait=N` answers when the run has ended or N seconds (1 to 60) passed, with the run as it is then; the answer ' +
+    'says so in `Preference-Applied`.',
+  schema: { type: 'string', example: 'wait=30' },
+} as const;
+const TRACEPARENT = { name: 'traceparent', required: false, schema: { type: 'string' } } as const;
 
 @Documented((api) => api.ApiTags('runs'))
 @Documented((api) => api.ApiExtraModels(...REFERENCED))
 @Controller('v1/runs')
 export class RunsController {
-  constructor(private readonly runs: RunsService) {}
+  constructor(
+    private readonly runs: RunsService,
+    private readonly ends: EndWatch,
+  ) {}
 
   @Documented((api) =>
     api.ApiOperation({
@@ -31,14 +51,9 @@ export class RunsController {
         'is sent: 200 and `Idempotency-Replayed: true`. A key is kept until 7 days after its run ended.',
     }),
   )
-  @Documented((api) =>
-    api.ApiHeader({
-      name: 'Idempotency-Key',
-      required: false,
-      schema: { type: 'string', minLength: 1, maxLength: 255 },
-    }),
-  )
-  @Documented((api) => api.ApiHeader({ name: 'traceparent', required: false, schema: { type: 'string' } }))
+  @Documented((api) => api.ApiHeader(IDEMPOTENCY_KEY))
+  @Documented((api) => api.ApiHeader(PREFER))
+  @Documented((api) => api.ApiHeader(TRACEPARENT))
   @Documented((api) => api.ApiBody({ type: SubmitDto }))
   @Documented((api) => api.ApiCreatedResponse({ type: RunDto, description: 'The run was made.' }))
   @Documented((api) => api.ApiOkResponse({ type: RunDto, description: 'The run that the same request made before.' }))
@@ -51,18 +66,44 @@ export class RunsController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<RunDto> {
     const key = idempotencyKeyOf(request);
-    const { run, replayed, receipt } = await this.runs.submit(caller, {
+    const made = await this.runs.submit(caller, {
       ...decodeSubmit(body),
       traceparent: traceparentOf(request.headers.traceparent),
       key,
       requestDigest: requestDigestOf(request),
     });
-    const answer = runDto(run);
-    void reply.status(replayed ? 200 : 201);
-    if (replayed) void reply.header('idempotency-replayed', 'true');
-    else void reply.header('location', `/v1/runs/${answer.id}`);
-    withReceipt(reply, receipt);
-    return answer;
+    return this.answer(made, request, reply);
+  }
+
+  @Documented((api) =>
+    api.ApiOperation({
+      operationId: 'rerunRun',
+      summary: 'Run an ended run again',
+      description:
+        'Makes a new run of the same kind, spec, queue, priority, labels, name and timeout, whose `rerunOf` names the ' +
+        'ended one, which stays what it is. A run that has not ended is answered 409 with its state.',
+    }),
+  )
+  @Documented((api) => api.ApiHeader(IDEMPOTENCY_KEY))
+  @Documented((api) => api.ApiHeader(PREFER))
+  @Documented((api) => api.ApiHeader(TRACEPARENT))
+  @Documented((api) => api.ApiCreatedResponse({ type: RunDto, description: 'The new run.' }))
+  @Documented((api) => api.ApiOkResponse({ type: RunDto, description: 'The run that the same request made before.' }))
+  @Post(':id/rerun')
+  @NoInput()
+  async rerun(
+    @CurrentCaller() caller: RequestCaller,
+    @Param('id', RUN_ID) id: string,
+    @Query() _query: NoQuery,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<RunDto> {
+    const made = await this.runs.rerun(caller, id, {
+      traceparent: traceparentOf(request.headers.traceparent),
+      key: idempotencyKeyOf(request),
+      requestDigest: requestDigestOf(request),
+    });
+    return this.answer(made, request, reply);
   }
 
   @Documented((api) =>
@@ -121,6 +162,23 @@ export class RunsController {
     if (stopping) void reply.status(202);
     withReceipt(reply, receipt);
     return runDto(run);
+  }
+
+  /** Answers with a run that was made, now or before: at once, or when it has ended if the caller prefers to wait. */
+  private async answer(made: SubmitAnswer, request: FastifyRequest, reply: FastifyReply): Promise<RunDto> {
+    const { run, replayed, receipt } = made;
+    const waitSeconds = preferredWaitOf(request);
+    const later =
+      waitSeconds === undefined
+        ? undefined
+        : await this.ends.awaitEnd(run, { forMs: waitSeconds * 1_000, signal: goneSignal(reply) });
+    if (later) void reply.header('preference-applied', `wait=${waitSeconds}`);
+    const answer = runDto(later ?? run);
+    void reply.status(replayed ? 200 : 201);
+    if (replayed) void reply.header('idempotency-replayed', 'true');
+    else void reply.header('location', `/v1/runs/${answer.id}`);
+    withReceipt(reply, receipt);
+    return answer;
   }
 }
 

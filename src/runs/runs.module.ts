@@ -1,18 +1,24 @@
 /** Runs and workers as callers see them. */
-import { Module } from '@nestjs/common';
+import { Module, type OnModuleDestroy } from '@nestjs/common';
 import { Platform } from '../platform/platform.js';
+import { EndWatch } from './ends.service.js';
+import { EventsController } from './events.controller.js';
+import { EventsService } from './events.service.js';
 import { OutputController } from './output.controller.js';
 import { OutputService } from './output.service.js';
+import { runDto } from './run.dto.js';
 import { RunMetrics } from './run.metrics.js';
 import { RunMetricsModule } from './run-metrics.module.js';
 import { RunsController } from './runs.controller.js';
 import { RunsService } from './runs.service.js';
+import { StreamController } from './stream.controller.js';
+import { StreamService } from './stream.service.js';
 import { WorkersController } from './workers.controller.js';
 import { WorkersService } from './workers.service.js';
 
 @Module({
   imports: [RunMetricsModule],
-  controllers: [RunsController, OutputController, WorkersController],
+  controllers: [RunsController, OutputController, StreamController, EventsController, WorkersController],
   providers: [
     {
       provide: RunsService,
@@ -20,9 +26,25 @@ import { WorkersService } from './workers.service.js';
       useFactory: (platform: Platform, metrics: RunMetrics) => new RunsService(platform, metrics),
     },
     {
+      provide: EndWatch,
+      inject: [Platform],
+      useFactory: (platform: Platform) => new EndWatch(platform),
+    },
+    {
       provide: OutputService,
       inject: [Platform],
-      useFactory: ({ pools }: Platform) => new OutputService(pools.read),
+      useFactory: ({ pools, config }: Platform) => new OutputService(pools.read, config.outputLimitBytes),
+    },
+    {
+      provide: StreamService,
+      inject: [Platform, OutputService, RunMetrics],
+      useFactory: (platform: Platform, output: OutputService, metrics: RunMetrics) =>
+        new StreamService(platform, output, metrics, runDto),
+    },
+    {
+      provide: EventsService,
+      inject: [Platform],
+      useFactory: ({ pools }: Platform) => new EventsService(pools.read),
     },
     {
       provide: WorkersService,
@@ -32,4 +54,15 @@ import { WorkersService } from './workers.service.js';
   ],
   exports: [RunsService],
 })
-export class RunsModule {}
+export class RunsModule implements OnModuleDestroy {
+  constructor(
+    private readonly ends: EndWatch,
+    private readonly streams: StreamService,
+  ) {}
+
+  /** Before the server is closed: whoever waits is answered or sent elsewhere, and so closing waits for nobody. */
+  onModuleDestroy(): void {
+    this.ends.close();
+    this.streams.close();
+  }
+}

@@ -1,4 +1,4 @@
-/** What a caller may do with runs: submit, look, cancel. Replays and clashes are values until they meet HTTP. */
+/** What a caller may do with runs: submit, look, cancel, run again. Replays and clashes are values until they meet HTTP. */
 
 import { encodeId, newId } from '../kernel/ids.js';
 import { canonicalJson, sha256Hex } from '../kernel/json.js';
@@ -32,8 +32,16 @@ const LOAD = { maxFlushBytes: 4 * 1024 * 1024, maxWaitingItems: 10_000, maxWaiti
 /** What an item weighs besides a run's spec. */
 const ITEM_BYTES = 1_000;
 
+/** What a request that makes something bears besides its input. */
+interface Bearing {
+  readonly traceparent: string | null;
+  /** The `Idempotency-Key`, and the digest of the request that bears it. */
+  readonly key: string | null;
+  readonly requestDigest: string;
+}
+
 /** A submit that was decoded and checked. */
-export interface SubmitRequest {
+export interface SubmitRequest extends Bearing {
   /** A UUID that the caller chose. */
   readonly id: string | undefined;
   readonly kind: Kind;
@@ -44,10 +52,6 @@ export interface SubmitRequest {
   readonly spec: Readonly<Record<string, unknown>>;
   readonly timeoutMs: number | null;
   readonly notBefore: Date | null;
-  readonly traceparent: string | null;
-  /** The `Idempotency-Key`, and the digest of the request that bears it. */
-  readonly key: string | null;
-  readonly requestDigest: string;
 }
 
 export interface SubmitAnswer {
@@ -99,8 +103,24 @@ export class RunsService {
   }
 
   /** Makes a run, or answers with the one that the same key or id made before. */
-  async submit(caller: RequestCaller, request: SubmitRequest): Promise<SubmitAnswer> {
-    const incoming = incomingRun(caller, request);
+  submit(caller: RequestCaller, request: SubmitRequest): Promise<SubmitAnswer> {
+    return this.make(caller, request, null);
+  }
+
+  /**
+   * Makes a run that does again what an ended one did, or answers with the one that the same key made before. The spec is
+   * taken as it was accepted then. Throws `not_found`, or `run_not_ended` with the state.
+   */
+  async rerun(caller: RequestCaller, id: string, request: Bearing): Promise<SubmitAnswer> {
+    const earlier = await this.get(caller, id);
+    if (!isEnded(earlier.state)) throw notEnded(earlier);
+    const { kind, name, queue, priority, labels, spec, timeoutMs } = earlier;
+    const same = { kind, name, queue, priority, labels, spec: spec ?? {}, timeoutMs };
+    return this.make(caller, { ...request, ...same, id: undefined, notBefore: null }, earlier.id);
+  }
+
+  private async make(caller: RequestCaller, request: SubmitRequest, rerunOf: string | null): Promise<SubmitAnswer> {
+    const incoming = incomingRun(caller, request, rerunOf);
     const { run } = incoming;
     for (let attempt = 1; attempt <= 5; attempt += 1) {
       const fate = await this.submits.push(incoming).catch((error: unknown) => {
@@ -159,7 +179,10 @@ export class RunsService {
       by: caller.principal.id,
       byName: caller.principal.name,
     });
-    if (canceled?.result === 'ended') this.metrics.countEnded({ state: 'canceled', code: 'canceled' });
+    if (canceled?.result === 'ended') {
+      this.metrics.countEnded({ state: 'canceled', code: 'canceled' });
+      this.platform.bells.ended.ring([id]);
+    }
     if (canceled?.result === 'requested') this.platform.bells.canceled.ring();
     const run = await this.get(caller, id);
     if (isEnded(run.state) && run.state !== 'canceled') {
@@ -241,6 +264,16 @@ function fateOf(run: NewRun, keys: ReadonlyMap<string, EarlierKey>, known: Reado
   return same ? { replayOf: run.id } : { clash: 'id' };
 }
 
+/** Which call would move it: none but a cancel, unless that was asked for already. */
+function notEnded(run: RunRow): Problem {
+  const way =
+    run.cancelRequestedAt === null
+      ? `cancel it (POST /v1/runs/${encodeId('run', run.id)}/cancel) or wait for its end`
+      : 'its holder was asked to stop it: send this again once it has ended';
+  const detail = `the run is ${run.state}, and only what has ended is run again: ${way}`;
+  return new Problem('run_not_ended', detail, { members: { state: run.state } });
+}
+
 function isReplay(fate: Fate | undefined): boolean {
   return fate !== undefined && 'replayOf' in fate;
 }
@@ -263,7 +296,7 @@ function nameOf({ chain, runId }: Pick<Cancel, 'chain' | 'runId'>): string {
   return `${chain} ${runId}`;
 }
 
-function incomingRun(caller: RequestCaller, request: SubmitRequest): Incoming {
+function incomingRun(caller: RequestCaller, request: SubmitRequest, rerunOf: string | null): Incoming {
   const id = request.id ?? newId();
   const text = canonicalJson({ kind: request.kind, spec: request.spec });
   const run: NewRun = {
@@ -282,7 +315,7 @@ function incomingRun(caller: RequestCaller, request: SubmitRequest): Incoming {
     notBefore: request.notBefore?.toISOString() ?? null,
     origin: 'api',
     principal: caller.principal,
-    rerunOf: null,
+    rerunOf,
     traceparent: request.traceparent,
     key: request.key,
     requestDigest: request.requestDigest,
@@ -307,6 +340,7 @@ function rowOfNew(run: NewRun, createdAt: Date, receipt: string): RunRow {
     workerName: null,
     leaseUntil: null,
     cancelRequestedAt: null,
+    progress: null,
     output: null,
     endCode: null,
     endKind: null,

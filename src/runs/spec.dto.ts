@@ -5,6 +5,7 @@ import type { InputFault } from '../kernel/problems.js';
 import { Documented } from '../platform/http/document.js';
 import { Holds, MayBeAbsent } from '../platform/http/input.js';
 import { nullable, optionalStringMap } from '../platform/http/schema.js';
+import { HttpSpec } from './http-spec.dto.js';
 import type { Kind } from './run.js';
 
 /** More than the bound of a whole spec lets through; what a kernel takes is for the worker that starts the tool to say. */
@@ -195,4 +196,5 @@ export const SPEC_OF: { readonly [K in Kind]: new () => object } = {
   noop: NoopSpec,
   command: CommandSpec,
   script: ScriptSpec,
+  http: HttpSpec,
 };

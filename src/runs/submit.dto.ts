@@ -8,6 +8,7 @@ import { type InputFault, invalidInput } from '../kernel/problems.js';
 import { Documented } from '../platform/http/document.js';
 import { checkInput, Holds, MayBeAbsent } from '../platform/http/input.js';
 import { nullable, optionalStringMap } from '../platform/http/schema.js';
+import { HttpSpec } from './http-spec.dto.js';
 import { KINDS, type Kind } from './run.js';
 import type { SubmitRequest } from './runs.service.js';
 import { CommandSpec, NoopSpec, ScriptSpec, SPEC_OF } from './spec.dto.js';
@@ -127,7 +128,9 @@ export class SubmitDto {
         required: false,
         default: null,
         example: '15m',
-        description: 'From the start of the tool: an integer and ms, s, m, h or d, at most 365d.',
+        description:
+          'From the start of the tool: an integer and ms, s, m, h or d, at most 365d. A request (kind `http`) for ' +
+          'which neither this nor `CAPSTAN_RUN_TIMEOUT` says anything has 60s.',
       }),
     ),
   )
@@ -151,7 +154,7 @@ export class SubmitDto {
 
   @Documented((api) =>
     api.ApiProperty({
-      oneOf: [NoopSpec, CommandSpec, ScriptSpec].map((spec) => ({ $ref: api.getSchemaPath(spec) })),
+      oneOf: [NoopSpec, CommandSpec, ScriptSpec, HttpSpec].map((spec) => ({ $ref: api.getSchemaPath(spec) })),
       description: 'The one of the kind, at most 256 KiB. May be left out where the kind needs nothing.',
       required: false,
     }),

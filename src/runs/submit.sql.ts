@@ -1,4 +1,5 @@
 /** Row 1: a run comes to be, with its key, its first event and its audit entry. */
+import { encodeId } from '../kernel/ids.js';
 import { type Pool, records } from '../platform/db/db.js';
 import type { Kind, Origin, Principal } from './run.js';
 
@@ -20,6 +21,7 @@ export interface NewRun {
   readonly notBefore: string | null;
   readonly origin: Origin;
   readonly principal: Principal;
+  /** The id of the ended run that this one does again. */
   readonly rerunOf: string | null;
   readonly traceparent: string | null;
   readonly key: string | null;
@@ -43,14 +45,15 @@ export interface Submitted {
  * errors    23505 when the same run id is being made by somebody else at this moment: send again
  */
 export function submitIfNew(pool: Pool, runs: readonly NewRun[]): Promise<Submitted[]> {
+  const named = runs.map((run) => ({ ...run, rerunOfObject: run.rerunOf && encodeId('run', run.rerunOf) }));
   return pool.run<Submitted[]>(
     (sql) => sql`
     with input as materialized (
       select i.*, row_number() over () as ord
-      from jsonb_to_recordset(${records(sql, runs)}::jsonb) as i (
+      from jsonb_to_recordset(${records(sql, named)}::jsonb) as i (
         id uuid, "organizationId" uuid, chain text, object text, kind text, name text, queue text, priority smallint,
         labels jsonb, spec jsonb, "specDigest" text, "timeoutMs" bigint, "notBefore" timestamptz, origin text,
-        principal jsonb, "rerunOf" uuid, traceparent text, key text, "requestDigest" text)
+        principal jsonb, "rerunOf" uuid, "rerunOfObject" text, traceparent text, key text, "requestDigest" text)
     ),
     unseen as materialized (
       select i.* from input i
@@ -89,7 +92,8 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[]): Promise<Submit
     event as (
       insert into run_events (run_day, run_id, seq, type, at, data)
       select (created_at at time zone 'UTC')::date, id, 1, 'run.submitted', created_at,
-             jsonb_build_object('origin', origin, 'principal', principal)
+             jsonb_strip_nulls(jsonb_build_object(
+               'origin', origin, 'principal', principal, 'rerunOf', "rerunOfObject"))
       from fresh
       returning run_id
     ),
@@ -100,7 +104,7 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[]): Promise<Submit
              array_agg(jsonb_strip_nulls(jsonb_build_object(
                'action', 'run.submitted', 'object', f.object, 'principal', f.principal ->> 'id',
                'principalName', f.principal ->> 'name', 'kind', f.kind, 'queue', f.queue, 'origin', f.origin,
-               'specDigest', f."specDigest", 'key', f.key)) order by f.entry) as payloads
+               'specDigest', f."specDigest", 'key', f.key, 'rerunOf', f."rerunOfObject")) order by f.entry) as payloads
       from fresh f
       where (select count(*) from record) + (select count(*) from live) + (select count(*) from event) >= 0
                                                                          -- all is written before the chain's lock

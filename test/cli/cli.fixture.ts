@@ -10,6 +10,8 @@ export interface Call {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   readonly stdin?: string | Buffer;
+  /** Leaves standard input open, for somebody who types. */
+  readonly isTyping?: boolean;
 }
 
 export interface Finished {
@@ -42,13 +44,13 @@ export async function start(args: readonly string[], call: Call = {}): Promise<R
   return startProcess(process.execPath, [await mainFile(), ...args], call);
 }
 
-export function startProcess(program: string, args: readonly string[], { env, cwd, stdin }: Call): Running {
+export function startProcess(program: string, args: readonly string[], { env, cwd, stdin, isTyping }: Call): Running {
   const child = spawn(program, args, { env: cleanEnv(env), cwd: cwd ?? tmpdir() });
   const [out, err]: [Buffer[], Buffer[]] = [[], []];
   child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
   child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
   child.stdin.on('error', () => undefined);
-  child.stdin.end(stdin);
+  if (!isTyping) child.stdin.end(stdin);
   const closed = once(child, 'close');
   return {
     child,
@@ -64,6 +66,13 @@ export function startProcess(program: string, args: readonly string[], { env, cw
 
 export async function capstan(args: readonly string[], call: Call = {}): Promise<Finished> {
   return (await start(args, call)).finished();
+}
+
+/** The program on a terminal of 200 columns, made by `script` of util-linux: what is written to its `stdin` is typed. */
+export async function startOnTerminal(args: string, call: Call = {}): Promise<Running> {
+  const command = `stty cols 200; exec "${process.execPath}" "${await mainFile()}" ${args}`;
+  const env = { SHELL: '/bin/sh', TERM: 'xterm', ...call.env };
+  return startProcess('script', ['-qec', command, '/dev/null'], { ...call, env });
 }
 
 /** For a server: its address, and a token that nobody asks for. */

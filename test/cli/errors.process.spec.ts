@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { systemTiming } from '../../src/platform/time.js';
 import { at, capstan } from './cli.fixture.js';
 import { capstanHere } from './here.fixture.js';
-import { type Answer, problem, type StandIn, standIn } from './stand-in.fixture.js';
+import { type Answer, problem, runJson, type StandIn, standIn } from './stand-in.fixture.js';
 
 async function against(answer: Answer, args: string[] = ['runs'], env: Readonly<Record<string, string>> = {}) {
   const server = await standIn(answer);
@@ -114,6 +114,39 @@ describe('no answer', () => {
     greeter.close();
     expect(code).toBe(3);
     expect(stderr).toContain(`http://127.0.0.1:${port} doesn't speak HTTP as expected`);
+  });
+
+  it('that makes sense is waited out where somebody has answered before', async () => {
+    const run = runJson();
+    const asked: string[] = [];
+    const server = await standIn(({ method }) => {
+      asked.push(method);
+      return method === 'POST' ? { status: 201, body: run } : problem(410, 'run_removed');
+    });
+    let connections = 0;
+    const front = createServer((socket) => {
+      connections += 1;
+      socket.on('error', () => undefined);
+      if (connections === 2) {
+        socket.end('220 mail.example.org ESMTP\r\n');
+        return;
+      }
+      const onward = connect(Number(new URL(server.url).port), '127.0.0.1');
+      onward.on('error', () => undefined);
+      // The first connection is lost once the submit is answered.
+      onward.on('data', (data) => socket.write(data, () => connections === 1 && socket.destroySoon()));
+      socket.on('data', (data) => onward.write(data)).on('close', () => onward.destroy());
+    });
+    front.listen(0, '127.0.0.1');
+    await once(front, 'listening');
+    const { port } = front.address() as AddressInfo;
+    const { code, stderr } = await capstan(['run', '--wait', '--', 'ls'], at(`http://127.0.0.1:${port}`));
+    front.close();
+    await server.close();
+    expect({ code, asked }).toEqual({ code: 3, asked: ['POST', 'GET'] });
+    expect(stderr).toContain("doesn't speak HTTP as expected");
+    expect(stderr).toContain('; trying again');
+    expect(stderr).toContain('Title of run_removed');
   });
 
   it('because there is no such host is told at once', async () => {

@@ -8,12 +8,16 @@ export async function capstanHere(args: readonly string[], shell: Partial<Shell>
   const outlet = (to: string[]) => ({
     isTerminal: false,
     columns: undefined,
+    get isLineOpen() {
+      return /[^\n]$/.test(to.join(''));
+    },
     write: async (data: string | Uint8Array) => void to.push(String(data)),
   });
   const whole: Shell = {
     env: {},
     stdout: outlet(out),
     stderr: outlet(err),
+    isInteractive: false,
     timing: systemTiming,
     readStdin: async () => Buffer.from(''),
     interrupted: () => new Promise<void>(() => undefined),

@@ -91,9 +91,59 @@ describe('show', () => {
     expect(stdout).toContain('receipt submitted\torg_1:1:ab\n');
   });
 
+  it('tells progress, output and what it reruns on one short line each', async () => {
+    const output = { text: 'two\nlines', more: 'x'.repeat(500) };
+    const run = runningJson({ progress: { percent: 40, message: 'half\u001b[2J' }, output, rerunOf: 'run_old' });
+    const { stdout } = await against(() => ({ body: run }), ['show', RUN_ID]);
+    expect(stdout).toContain('rerun of\trun_old\nprogress\t{"percent":40,"message":"half\\u001b[2J"}\n');
+    expect(stdout).toMatch(/^output\t\{"text":"two\\nlines","more":"x{150,190}…$/m);
+  });
+
+  it('of an http run tells the request', async () => {
+    const run = runJson({ kind: 'http', spec: { method: 'PUT', url: 'https://example.org' } });
+    expect((await against(() => ({ body: run }), ['show', RUN_ID])).stdout).toContain(
+      'command\tPUT https://example.org\n',
+    );
+  });
+
   it('with --json is the run as it came', async () => {
     const { stdout } = await against(() => ({ body: runJson() }), ['show', '--json', RUN_ID]);
     expect(JSON.parse(stdout)).toEqual(runJson());
+  });
+});
+
+describe('events', () => {
+  const at = '2026-03-02T10:00:00.000Z';
+  const EVENTS = [
+    { seq: 1, type: 'run.submitted', at, data: {} },
+    { seq: null, type: 'run.started', at, data: { fence: 1 } },
+    { seq: 2, type: 'progress', at, data: { percent: 40, note: 'a\tb' } },
+  ];
+  const pages: Answer = ({ query }) => {
+    const start = Number(query.get('cursor') ?? 0);
+    const end = start + Math.min(2, Number(query.get('limit')));
+    return { body: { items: EVENTS.slice(start, end), next: end < EVENTS.length ? String(end) : null } };
+  };
+
+  it('in a pipe is one line an event, oldest first, over all pages', async () => {
+    const { code, stdout, stderr, asked } = await against(pages, ['events', RUN_ID]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toBe(
+      `1\t${at}\trun.submitted\t{}\n\t${at}\trun.started\t{"fence":1}\n` +
+        `2\t${at}\tprogress\t{"percent":40,"note":"a\\tb"}\n`,
+    );
+    expect(asked.map(({ path, query }) => [path, query.get('cursor')])).toEqual([
+      [`/v1/runs/${RUN_ID}/events`, null],
+      [`/v1/runs/${RUN_ID}/events`, '2'],
+    ]);
+  });
+
+  it('stops at its limit and says that there are more; with --json is the list', async () => {
+    const some = await against(pages, ['events', RUN_ID, '--limit', '1']);
+    expect(some.stdout.trimEnd().split('\n')).toHaveLength(1);
+    expect(some.stderr).toBe('capstan: these are the oldest 1; more: --limit N or --all\n');
+    const json = await against(pages, ['events', RUN_ID, '--json', '--all']);
+    expect(JSON.parse(json.stdout)).toEqual({ items: EVENTS, next: null });
   });
 });
 

@@ -5,7 +5,13 @@ import { Printer, span } from '../../src/cli/print.js';
 /** Everything that was written to it. */
 function paper(isTerminal: boolean, columns?: number, noColor = false) {
   const written: string[] = [];
-  const outlet = { isTerminal, columns, write: async (data: string | Uint8Array) => void written.push(String(data)) };
+  const isLineOpen = false;
+  const outlet = {
+    isTerminal,
+    columns,
+    isLineOpen,
+    write: async (data: string | Uint8Array) => void written.push(String(data)),
+  };
   return { printer: new Printer(outlet, noColor), text: () => written.join('') };
 }
 

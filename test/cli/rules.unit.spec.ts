@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { EXIT_CODES, exitCodeOf } from '../../src/cli/exit-codes.js';
+import { waitingLine } from '../../src/cli/follow.js';
 import { pauseBeforeRetry, retryAfter } from '../../src/cli/retry.rules.js';
 import { interpreterOf } from '../../src/cli/script.rules.js';
-import { printable, quoted } from '../../src/cli/text.js';
+import { brief, printable, quoted } from '../../src/cli/text.js';
 
 describe('the exit code of --wait', () => {
   const cases: [state: string, exitCode: number | null, code: number][] = [
@@ -26,6 +27,27 @@ describe('the exit code of --wait', () => {
   it('is one of the documented ones, which are all different', () => {
     const codes = Object.values(EXIT_CODES).map(({ code }) => code);
     expect(codes).toEqual([0, 1, 2, 3, 124, 130, 141]);
+  });
+});
+
+describe('what a run that has not begun waits for', () => {
+  const cases: [state: string, notBefore: string | null, line: string | undefined][] = [
+    ['pending', null, 'run_1 is pending; no worker has taken it yet (queue gpu)'],
+    ['pending', '2026-03-02T10:00:00.000Z', 'run_1 is pending; it is due at 2026-03-02T10:00:00.000Z'],
+    ['held', null, 'run_1 is held'],
+    ['claimed', null, undefined],
+    ['running', null, undefined],
+  ];
+  it.each(cases)('is, for one that is %s and due at %s, told as %j', (state, notBefore, line) => {
+    expect(waitingLine({ id: 'run_1', queue: 'gpu', state, notBefore })).toBe(line);
+  });
+});
+
+describe('a JSON value on one line', () => {
+  it('is cut short, never between the halves of a character, and null is nothing', () => {
+    expect([brief(null), brief({ a: ['x\n'] }), brief(0)]).toEqual([null, '{"a":["x\\n"]}', '0']);
+    expect(brief('x'.repeat(300))).toBe(`"${'x'.repeat(199)}…`);
+    expect(brief(`${'x'.repeat(198)}🚀`)).toBe(`"${'x'.repeat(198)}…`);
   });
 });
 
@@ -78,6 +100,13 @@ describe('another try', () => {
   it('is given up after 3 s where nobody has ever answered', () => {
     expect(pauseBeforeRetry({ ...trouble, reached: false, elapsedMs: 2_900 }, 0)).toBe(100);
     expect(pauseBeforeRetry({ ...trouble, reached: false, elapsedMs: 2_950 }, 0)).toBeUndefined();
+  });
+
+  it('of something worth a longer wait goes on for so long, once anything answered', () => {
+    const patient = { ...trouble, patienceMs: 60_000 };
+    expect(pauseBeforeRetry({ ...patient, elapsedMs: 59_900 }, 0)).toBe(100);
+    expect(pauseBeforeRetry({ ...patient, elapsedMs: 59_901 }, 0)).toBeUndefined();
+    expect(pauseBeforeRetry({ ...patient, reached: false, elapsedMs: 2_950 }, 0)).toBeUndefined();
   });
 
   it('reads Retry-After as seconds or as a date, and takes nothing else for one', () => {

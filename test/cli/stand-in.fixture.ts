@@ -20,6 +20,8 @@ export interface Reply {
   /** JSON, or bytes as they are. */
   readonly body?: unknown;
   readonly hangUp?: true | { readonly afterBytes: number };
+  /** Takes the body over once the headers are out. */
+  readonly live?: (body: ServerResponse) => void;
 }
 
 export type Answer = (asked: Asked) => Reply | Promise<Reply>;
@@ -67,8 +69,14 @@ async function read(request: IncomingMessage): Promise<Asked> {
 
 async function reply(
   response: ServerResponse,
-  { status = 200, headers = {}, body = '', hangUp }: Reply,
+  { status = 200, headers = {}, body = '', hangUp, live }: Reply,
 ): Promise<void> {
+  if (live !== undefined) {
+    response.writeHead(status, { ...headers });
+    response.flushHeaders();
+    live(response);
+    return;
+  }
   if (hangUp === true) {
     response.socket?.destroy();
     return;

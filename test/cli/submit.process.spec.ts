@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { systemTiming } from '../../src/platform/time.js';
 import { at, capstan, inFolder, start, until } from './cli.fixture.js';
 import { capstanHere } from './here.fixture.js';
-import { type Answer, type Asked, problem, RUN_ID, runJson, standIn } from './stand-in.fixture.js';
+import { onStage } from './stage.fixture.js';
+import { type Answer, type Asked, endedJson, problem, RUN_ID, runJson, standIn } from './stand-in.fixture.js';
 
 /** Runs one command line against a server that answers so, and hands out what it was asked. */
 async function against(answer: Answer, args: string[], stdin?: string | Buffer) {
@@ -85,6 +86,126 @@ describe('script', () => {
     expect(binary).toMatchObject({ code: 2, stderr: 'capstan: usage: standard input is not UTF-8 text\n', asked: [] });
     const large = await against(TAKEN, ['script', '-'], Buffer.alloc(1024 * 1024 + 1, 'a'));
     expect(large).toMatchObject({ code: 2, stderr: expect.stringContaining('more than 1048576 bytes'), asked: [] });
+  });
+});
+
+describe('rerun', () => {
+  it('makes a new run under a key and prints its id', async () => {
+    const made = { status: 201, body: runJson({ id: 'run_new', rerunOf: RUN_ID }) };
+    const { code, stdout, stderr, asked } = await against(() => made, ['rerun', RUN_ID]);
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'run_new\n', stderr: '' });
+    expect(asked.map(({ method, path, body }) => [method, path, body])).toEqual([
+      ['POST', `/v1/runs/${RUN_ID}/rerun`, undefined],
+    ]);
+    expect(keys(asked)[0]).toMatch(/^cli-[0-9a-f-]{36}$/);
+    const own = await against(() => made, ['rerun', RUN_ID, '--idempotency-key', 'k', '--json']);
+    expect(keys(own.asked)).toEqual(['k']);
+    expect(JSON.parse(own.stdout)).toEqual(made.body);
+  });
+
+  it('is sent again under the same key after a lost connection', async () => {
+    let sent = 0;
+    const answer: Answer = () => (sent++ === 0 ? { hangUp: true } : { status: 201, body: runJson() });
+    const { code, asked } = await against(answer, ['rerun', RUN_ID]);
+    expect({ code, tries: asked.length, keys: new Set(keys(asked)).size }).toEqual({ code: 0, tries: 2, keys: 1 });
+  });
+
+  it('--wait follows the new run and exits with its code', async () => {
+    await onStage(async (stage, call, server) => {
+      stage.run = endedJson('failed', { code: 'tool_failed', exitCode: 5, detail: 'exit code 5' });
+      stage.write('stdout', 'once more\n');
+      const { code, stdout } = await capstan(['rerun', '--wait', 'run_old'], call);
+      expect({ code, stdout }).toEqual({ code: 5, stdout: 'once more\n' });
+      expect(server.asked.map(({ path }) => path)).toEqual(['/v1/runs/run_old/rerun', `/v1/runs/${RUN_ID}/stream`]);
+    });
+  });
+});
+
+describe('http', () => {
+  it('is a GET of the URL, or a POST when it has a body, and what was not said is left out', async () => {
+    const get = await against(TAKEN, ['http', 'https://example.org/a?b=c']);
+    expect(get).toMatchObject({ code: 0, stdout: `${RUN_ID}\n` });
+    expect(get.body).toEqual({ kind: 'http', spec: { method: 'GET', url: 'https://example.org/a?b=c' } });
+    const post = await against(TAKEN, ['http', 'https://example.org', '-d', '']);
+    expect(post.body).toEqual({ kind: 'http', spec: { method: 'POST', url: 'https://example.org', body: '' } });
+  });
+
+  it('sends all that was said', async () => {
+    const headers = ['-H', 'Accept: application/json', '--header', 'X-Note:  a: b '];
+    const request = [
+      'put',
+      'https://example.org',
+      ...headers,
+      '-d',
+      '{"a":1}',
+      '--expect',
+      '200,201',
+      '--expect',
+      '404',
+    ];
+    const launch = ['--follow', '3', '--queue', 'web', '--timeout', '30s', '--label', 'a=b', '--name', 'n'];
+    const { body } = await against(TAKEN, ['http', ...request, ...launch]);
+    expect(body).toEqual({
+      kind: 'http',
+      name: 'n',
+      queue: 'web',
+      timeout: '30s',
+      labels: { a: 'b' },
+      spec: {
+        method: 'PUT',
+        url: 'https://example.org',
+        headers: { Accept: 'application/json', 'X-Note': 'a: b' },
+        body: '{"a":1}',
+        expectedStatus: [200, 201, 404],
+        followRedirects: 3,
+      },
+    });
+  });
+
+  it('takes headers and body from files or standard input, so that no secret stands on the command line', async () => {
+    await inFolder(async (folder) => {
+      const [auth, data] = [join(folder, 'auth.txt'), join(folder, 'body.json')];
+      await writeFile(auth, '# for the hook\r\n\r\nAuthorization: Bearer hunter2\r\nX-Two: 2\r\n');
+      await writeFile(data, '{"grüße":1}\n');
+      const url = 'https://example.org';
+      const { body } = await against(TAKEN, ['http', url, '-H', `@${auth}`, '-d', `@${data}`]);
+      const headers = { Authorization: 'Bearer hunter2', 'X-Two': '2' };
+      expect(body).toMatchObject({ spec: { method: 'POST', headers, body: '{"grüße":1}\n' } });
+      const piped = await against(TAKEN, ['http', url, '-d', '-'], 'from a pipe\n');
+      expect(piped.body).toMatchObject({ spec: { body: 'from a pipe\n' } });
+      const headed = await against(TAKEN, ['http', url, '-H', '@-'], 'X-One: 1\n');
+      expect(headed.body).toMatchObject({ spec: { method: 'GET', headers: { 'X-One': '1' } } });
+    });
+  });
+
+  it('shows no header and no URL that it refuses', async () => {
+    await inFolder(async (folder) => {
+      const auth = join(folder, 'auth.txt');
+      await writeFile(auth, 'Authorization hunter2\n');
+      const url = 'https://example.org';
+      const wrong: [args: string[], says: string][] = [
+        [['http', url, '-H', 'Authorization=hunter2'], "--header: expected 'Name: value'"],
+        [['http', url, '-H', `@${auth}`], "--header: expected 'Name: value'"],
+        [['http', url, '-H', 'A: hunter2', '-H', 'a: hunter2'], '--header: a is given twice'],
+        [['http', 'hunter2@example.org'], 'expected a URL that begins with http:// or https://'],
+        [['http', url, '-d', '-', '-H', '@-'], 'standard input is either the headers or the body'],
+      ];
+      for (const [args, says] of wrong) {
+        const { code, stderr, asked } = await against(TAKEN, args);
+        expect({ code, asked: asked.length }).toEqual({ code: 2, asked: 0 });
+        expect(stderr).toContain(says);
+        expect(stderr).not.toContain('hunter2');
+      }
+    });
+  });
+
+  it('--wait prints the body of the answer and exits with 1 when the request failed', async () => {
+    await onStage(async (stage, call) => {
+      stage.run = endedJson('failed', { code: 'tool_failed', detail: 'status 500' });
+      stage.write('stdout', '{"error":"x"}');
+      const { code, stdout } = await capstan(['http', '--wait', 'https://example.org'], call);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '{"error":"x"}' });
+    });
   });
 });
 

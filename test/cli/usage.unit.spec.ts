@@ -31,6 +31,10 @@ describe('wrong usage', () => {
     ['a script that isn’t there', ['script', 'no-such-file.sh'], /no-such-file\.sh does not exist/],
     ['a script that is a folder', ['script', '/tmp'], /\/tmp cannot be read: EISDIR/],
     ['a limit with --all', ['runs', '--all', '--limit', '3'], /cannot be used with option/],
+    ['a tail that is no number', ['logs', 'run_1', '--tail', 'all'], /--tail.*integer from 0 to 100000/],
+    ['a status that is none', ['http', 'http://x', '--expect', '200,99'], /Expected statuses such as 200 or 200,201/],
+    ['redirects without end', ['http', 'http://x', '--follow', '11'], /integer from 0 to 10/],
+    ['what a request has no use for', ['http', 'http://x', '--cwd', '/'], /unknown option '--cwd'/],
     ['a URL that is none', ['runs', '--url', 'localhost:8080'], /--url: expected http:\/\/HOST:PORT/],
   ];
   it.each(cases)('%s is told in one line with exit code 2', async (_, args, says) => {

@@ -1,51 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { at, type Call, capstan, cleanEnv, mainFile, start, startProcess, until } from './cli.fixture.js';
-import {
-  type Answer,
-  endedJson,
-  outputReply,
-  problem,
-  type Reply,
-  RUN_ID,
-  runJson,
-  runningJson,
-  type StandIn,
-  standIn,
-} from './stand-in.fixture.js';
+import { systemTiming } from '../../src/platform/time.js';
+import { capstan, cleanEnv, mainFile, start, startProcess, until } from './cli.fixture.js';
+import { capstanHere } from './here.fixture.js';
+import { onStage } from './stage.fixture.js';
+import { endedJson, problem, RUN_ID, runJson, runningJson, standIn } from './stand-in.fixture.js';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** One run as a server keeps it; a test moves it on. */
-class Stage {
-  run: Json = runJson();
-  readonly output = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) };
-  /** Answers before the run is looked at. */
-  readonly mishaps: Reply[] = [];
-
-  readonly answer: Answer = (asked) => {
-    if (asked.method === 'POST') return { status: 201, body: this.run };
-    const mishap = this.mishaps.shift();
-    if (mishap) return mishap;
-    if (asked.path === `/v1/runs/${RUN_ID}`) return { body: this.run };
-    const stream = asked.query.get('stream');
-    const both = Buffer.concat([this.output.stdout, this.output.stderr]);
-    return outputReply(asked, stream === 'stdout' || stream === 'stderr' ? this.output[stream] : both);
-  };
-
-  write(stream: 'stdout' | 'stderr', text: string): void {
-    this.output[stream] = Buffer.concat([this.output[stream], Buffer.from(text)]);
-  }
-}
-
-async function onStage<T>(use: (stage: Stage, call: Call, server: StandIn) => Promise<T>): Promise<T> {
-  const stage = new Stage();
-  const server = await standIn(stage.answer);
-  try {
-    return await use(stage, at(server.url), server);
-  } finally {
-    await server.close();
-  }
-}
+const SUBMITTED = `capstan: ${RUN_ID} submitted\n`;
+const SUCCEEDED = endedJson('succeeded', { exitCode: 0 });
 
 describe('--wait', () => {
   const ends: [end: Json, code: number, line: string][] = [
@@ -73,93 +36,193 @@ describe('--wait', () => {
         stage.run = run;
         const finished = await capstan(['run', '--wait', '--', 'ls'], call);
         expect({ code: finished.code, stdout: finished.stdout }).toEqual({ code, stdout: '' });
-        expect(finished.stderr).toBe(`capstan: ${RUN_ID} submitted\ncapstan: ${RUN_ID} ${line}\n`);
+        expect(finished.stderr).toBe(`${SUBMITTED}capstan: ${RUN_ID} ${line}\n`);
       });
     },
   );
 
-  it('copies both streams while the run goes on, each byte once and unchanged', async () => {
+  it('copies both streams while the run goes on, each byte once and unchanged, over one connection', async () => {
     await onStage(async (stage, call, server) => {
       const running = await start(['run', '--wait', '--', 'ls'], call);
-      await until('the run is submitted', () => running.stderr().includes('submitted'));
+      await until('the stream is watched', () => stage.viewers.size === 1);
       stage.run = runningJson();
-      stage.write('stdout', 'one\u0000\r\n\u001b[31m');
+      stage.write('stdout', Buffer.from('one\u0000\r\n\u001b[31m\xff\xe2', 'latin1'));
       stage.write('stderr', 'warning\n');
       await until('the first output is copied', () => running.stdout().includes('one'));
       await until('the first warning is copied', () => running.stderr().includes('warning'));
       stage.write('stdout', 'two');
       await until('more output is copied', () => running.stdout().endsWith('two'));
-      // What is stored between the last look and the end must not be missed.
       stage.write('stdout', ' and the last');
       stage.write('stderr', 'bye\n');
-      stage.run = endedJson('failed', { code: 'tool_failed', exitCode: 4, detail: 'exit code 4' });
-      const { code, stdout, stderr } = await running.finished();
-      expect({ code, stdout }).toEqual({ code: 4, stdout: 'one\u0000\r\n\u001b[31mtwo and the last' });
+      stage.end(endedJson('failed', { code: 'tool_failed', exitCode: 4, detail: 'exit code 4' }));
+      const { code, bytes, stderr } = await running.finished();
+      expect(code).toBe(4);
+      expect(bytes.equals(stage.output.stdout)).toBe(true);
       const remarks = stderr.split('\n').filter((line) => !line.startsWith('capstan: '));
       expect(remarks).toEqual(['warning', 'bye', '']);
-      const ranges = server.asked.filter(({ path }) => path.endsWith('/output')).map(({ headers }) => headers.range);
-      expect(ranges).toContain('bytes=11-');
+      expect(server.asked.map(({ method, path }) => `${method} ${path}`)).toEqual([
+        'POST /v1/runs',
+        `GET /v1/runs/${RUN_ID}/stream`,
+      ]);
     });
   });
 
-  it('outlives lost connections and busy answers', async () => {
+  it('goes on behind the last message of a connection that broke off, with no byte lost or twice', async () => {
+    await onStage(async (stage, call, server) => {
+      stage.run = runningJson();
+      const running = await start(['run', '--wait', '--', 'ls'], call);
+      for (const [index, part] of ['first\n', 'second\n', 'third\n'].entries()) {
+        await until('the stream is watched', () => stage.viewers.size === 1);
+        stage.write('stdout', part);
+        await until(`${part.trim()} is copied`, () => running.stdout().endsWith(part));
+        // A derived event comes again after a resume: it has no place of its own in the order.
+        stage.event('run.started', { fence: 1 });
+        stage.event('progress', { percent: index }, index + 1);
+        stage.breakOff();
+        await until('the connection is gone', () => stage.viewers.size === 0);
+        stage.write('stderr', `away ${index}\n`);
+      }
+      await until('the stream is watched', () => stage.viewers.size === 1);
+      stage.end(SUCCEEDED);
+      const { code, stdout, stderr } = await running.finished();
+      expect({ code, stdout }).toEqual({ code: 0, stdout: 'first\nsecond\nthird\n' });
+      expect(stderr).toBe(`${SUBMITTED}away 0\naway 1\naway 2\ncapstan: ${RUN_ID} succeeded after 3.20s\n`);
+      const resumed = server.asked.filter(({ path }) => path.endsWith('/stream')).slice(1);
+      expect(resumed).toHaveLength(3);
+      for (const { headers } of resumed) expect(headers['last-event-id']).toMatch(/^\d+\.1\.\d+$/);
+    });
+  });
+
+  it('takes up again a message that was cut in its middle', async () => {
+    await onStage(async (stage, call) => {
+      stage.run = runningJson();
+      const running = await start(['run', '--wait', '--', 'ls'], call);
+      await until('the stream is watched', () => stage.viewers.size === 1);
+      stage.write('stdout', 'whole\n');
+      await until('it is copied', () => running.stdout() === 'whole\n');
+      stage.raw('id: 9.9.9\nevent: output\ndata: {"fence":1,"batch":2,"stream":"stdout","data":"aGFs');
+      stage.breakOff();
+      await until('the connection is gone', () => stage.viewers.size === 0);
+      stage.write('stdout', 'half\n');
+      stage.end(SUCCEEDED);
+      expect(await running.finished()).toMatchObject({ code: 0, stdout: 'whole\nhalf\n' });
+    });
+  });
+
+  it('outlives lost connections and busy answers, and says so once for each time', async () => {
     await onStage(async (stage, call) => {
       stage.mishaps.push({ hangUp: true }, problem(503, 'unavailable'), { status: 502, body: '<html>Bad Gateway' });
       stage.write('stdout', 'x'.repeat(100_000));
-      stage.run = endedJson('succeeded', { exitCode: 0 });
+      stage.run = SUCCEEDED;
       const { code, stdout, stderr } = await capstan(['run', '--wait', '--', 'ls'], call);
       expect({ code, length: stdout.length }).toEqual({ code: 0, length: 100_000 });
       expect(stderr).toContain('broke off');
-      expect(stderr).toContain('; trying again\n');
+      expect(stderr.match(/; trying again\n/g)).toHaveLength(1);
     });
   });
 
-  it('goes on behind the byte where a transfer broke off', async () => {
+  it('waits for a server that is away for longer than any other request would', async () => {
     await onStage(async (stage, call) => {
-      const whole = Array.from({ length: 50_000 }, (_, i) => `line ${i}\n`).join('');
-      stage.run = endedJson('succeeded', { exitCode: 0 });
-      stage.write('stdout', whole);
-      const { answer } = stage;
-      let breaks = 0;
-      const flaky = await standIn(async (asked) => {
-        const reply = await answer(asked);
-        const isOutput = asked.path.endsWith('/output') && asked.query.get('stream') === 'stdout';
-        return isOutput && breaks++ < 3 ? { ...reply, hangUp: { afterBytes: 100_001 } } : reply;
-      });
-      const { code, stdout } = await capstan(['run', '--wait', '--', 'ls'], {
-        env: { ...call.env, CAPSTAN_URL: flaky.url },
-      });
-      await flaky.close();
-      expect(code).toBe(0);
-      expect(stdout === whole).toBe(true);
-      expect(breaks).toBe(4);
+      stage.run = SUCCEEDED;
+      let elapsedMs = 0;
+      const timing = {
+        monotonicMs: () => elapsedMs,
+        random: () => 0.5,
+        delay: async (ms: number, signal?: AbortSignal) => {
+          if (ms >= 45_000) return systemTiming.delay(ms, signal);
+          elapsedMs += 20_000;
+        },
+      };
+      stage.mishaps.push(...Array.from({ length: 10 }, () => problem(503, 'unavailable')));
+      const { code, stderr } = await capstanHere(['run', '--wait', '--', 'ls'], { env: call.env ?? {}, timing });
+      expect({ code, tries: stderr.match(/trying again/g)?.length }).toEqual({ code: 0, tries: 1 });
     });
   });
 
-  it('copies each byte once from a server or proxy that knows no ranges', async () => {
+  it('gives a silent connection up and asks anew', async () => {
     await onStage(async (stage, call) => {
       stage.run = runningJson();
-      const { answer } = stage;
-      const plain = await standIn((asked) => answer({ ...asked, headers: { ...asked.headers, range: undefined } }));
-      const running = await start(['run', '--wait', '--', 'ls'], { env: { ...call.env, CAPSTAN_URL: plain.url } });
-      for (const part of ['first\n', 'second\n', 'third\n']) {
-        stage.write('stdout', part);
-        await until(`${part.trim()} is copied`, () => running.stdout().endsWith(part));
-      }
-      stage.run = endedJson('succeeded', { exitCode: 0 });
-      const { code, stdout } = await running.finished();
-      await plain.close();
-      expect({ code, stdout }).toEqual({ code: 0, stdout: 'first\nsecond\nthird\n' });
+      let isSilent = false;
+      const timing = {
+        ...systemTiming,
+        delay: async (ms: number, signal?: AbortSignal) => {
+          if (ms !== 45_000) return systemTiming.delay(ms, signal);
+          while (!isSilent && !signal?.aborted) await systemTiming.delay(5, signal);
+        },
+      };
+      const ended = capstanHere(['run', '--wait', '--', 'ls'], { env: call.env ?? {}, timing });
+      await until('the stream is watched', () => stage.viewers.size === 1);
+      const [first] = stage.viewers.keys();
+      isSilent = true;
+      await until('another connection is there', () => stage.viewers.size === 1 && !stage.viewers.has(first!));
+      isSilent = false;
+      stage.end(SUCCEEDED);
+      expect(await ended).toMatchObject({ code: 0 });
+    });
+  });
+
+  it('does not rush at a server that closes every stream at once, and gives up in the end', async () => {
+    const pauses: number[] = [];
+    let elapsedMs = 0;
+    const timing = {
+      monotonicMs: () => elapsedMs,
+      random: () => 1,
+      delay: async (ms: number, signal?: AbortSignal) => {
+        if (ms >= 45_000 || signal !== undefined) return systemTiming.delay(ms, signal);
+        pauses.push(ms);
+        elapsedMs += ms;
+      },
+    };
+    const server = await standIn(({ method }) => {
+      if (method === 'POST') return { status: 201, body: runJson() };
+      return { headers: { 'content-type': 'text/event-stream' }, body: ': hello\n\n' };
+    });
+    const env = { CAPSTAN_URL: server.url, CAPSTAN_TOKEN: 'cap_x' };
+    const { code, stderr } = await capstanHere(['run', '--wait', '--', 'ls'], { env, timing });
+    await server.close();
+    expect(code).toBe(3);
+    expect(stderr).toContain('breaks off each time before it brings anything');
+    expect(stderr).toContain(`capstan logs -f ${RUN_ID}`);
+    expect(pauses.slice(0, 6)).toEqual([200, 400, 800, 1600, 3000, 3000]);
+    expect(elapsedMs).toBeLessThanOrEqual(300_000);
+  });
+
+  it('says once what a run that nobody takes is waiting for', async () => {
+    await onStage(async (stage, call) => {
+      stage.run = runJson({ queue: 'gpu' });
+      const timing = {
+        ...systemTiming,
+        delay: (ms: number, signal?: AbortSignal) => systemTiming.delay(ms === 3_000 ? 0 : ms, signal),
+      };
+      const stderr: string[] = [];
+      const outlet = {
+        isTerminal: false,
+        columns: undefined,
+        isLineOpen: false,
+        write: async (data: string | Uint8Array) => void stderr.push(String(data)),
+      };
+      const shell = { env: call.env ?? {}, timing, stderr: outlet };
+      const ended = capstanHere(['run', '--wait', '--', 'ls'], shell);
+      await until('it is said', () => stderr.length === 2);
+      await until('the stream is watched', () => stage.viewers.size === 1);
+      stage.end(SUCCEEDED);
+      await ended;
+      expect(stderr).toEqual([
+        SUBMITTED,
+        `capstan: ${RUN_ID} is pending; no worker has taken it yet (queue gpu)\n`,
+        `capstan: ${RUN_ID} succeeded after 3.20s\n`,
+      ]);
     });
   });
 
   it('with --json copies nothing and prints the ended run alone', async () => {
-    await onStage(async (stage, call) => {
+    await onStage(async (stage, call, server) => {
       stage.run = endedJson('failed', { code: 'tool_failed', exitCode: 9, detail: 'exit code 9' });
       stage.write('stdout', 'noise');
       const { code, stdout, stderr } = await capstan(['run', '--wait', '--json', '--', 'ls'], call);
       expect({ code, stderr }).toEqual({ code: 9, stderr: '' });
       expect(JSON.parse(stdout)).toEqual(stage.run);
+      expect(server.asked.at(-1)?.query.get('tail')).toBe('0');
     });
   });
 
@@ -170,7 +233,7 @@ describe('--wait', () => {
       const { code, stderr } = await capstan([...limited, '--', 'ls'], call);
       expect(code).toBe(124);
       expect(stderr).toContain(`capstan: wait time over: ${RUN_ID} is running and goes on\n`);
-      expect(stderr).toContain(`capstan logs --follow ${RUN_ID}`);
+      expect(stderr).toContain(`capstan logs -f ${RUN_ID}`);
       expect(stderr).toContain(`capstan cancel ${RUN_ID}`);
       expect(server.asked.filter(({ method }) => method === 'POST')).toHaveLength(1);
       const json = await capstan([...limited, '--json', '--', 'ls'], call);
@@ -179,105 +242,76 @@ describe('--wait', () => {
     });
   });
 
-  it('ends at Ctrl-C with exit code 130, saying once that the run goes on and what can be done', async () => {
-    await onStage(async (stage, call, server) => {
-      stage.run = runningJson();
-      stage.write('stdout', 'begun\n');
-      const running = await start(['script', '--wait', '-'], { ...call, stdin: 'sleep 60\n' });
-      await until('its output is copied', () => running.stdout() === 'begun\n');
-      running.child.kill('SIGINT');
-      const { code, signal, stdout, stderr } = await running.finished();
-      expect({ code, signal, stdout }).toEqual({ code: 130, signal: null, stdout: 'begun\n' });
-      expect(stderr.match(/goes on/g)).toHaveLength(1);
-      expect(stderr).toContain(`follow it: capstan logs --follow ${RUN_ID}\n`);
-      expect(stderr).toContain(`cancel it: capstan cancel ${RUN_ID}\n`);
-      expect(server.asked.filter(({ method }) => method === 'POST')).toHaveLength(1);
+  it('knows from the stream where the run stands when its limit has passed', async () => {
+    await onStage(async (stage, call) => {
+      const running = await start(['run', '--wait-limit', '2s', '--', 'ls'], call);
+      await until('the stream is watched', () => stage.viewers.size === 1);
+      stage.event('run.claimed', { worker: 'wrk_1', workerName: 'r1', fence: 1 });
+      expect((await running.finished()).stderr).toContain(`${RUN_ID} is claimed and goes on\n`);
     });
   });
 
-  it('that loses its server names the run, with exit code 3', async () => {
-    await onStage(async (stage, call, server) => {
+  it('that loses its server for good names the run, with exit code 3', async () => {
+    await onStage(async (stage, call) => {
       stage.run = runningJson();
       const running = await start(['run', '--wait', '--', 'ls'], call);
-      await until('the run is followed', () => server.asked.length > 3);
+      await until('the stream is watched', () => stage.viewers.size === 1);
       stage.mishaps.push(problem(410, 'run_removed'));
+      stage.breakOff();
       const { code, stderr } = await running.finished();
       expect(code).toBe(3);
       expect(stderr).toContain('capstan: Title of run_removed\n');
-      expect(stderr).toContain(`capstan logs --follow ${RUN_ID}`);
+      expect(stderr).toContain(`capstan logs -f ${RUN_ID}`);
     });
   });
 
-  it('says so when output was dropped before it could be copied', async () => {
+  it('tells dropped output on standard error, on a line of its own: standard output is the tool’s', async () => {
     await onStage(async (stage, call) => {
-      stage.run = runningJson();
-      stage.write('stdout', '0123456789');
-      const running = await start(['run', '--wait', '--', 'ls'], call);
-      await until('the output is copied', () => running.stdout() === '0123456789');
-      stage.output.stdout = Buffer.from('0123');
-      await until('the gap is told', () => running.stderr().includes('a part of its output is missing here'));
+      stage.write('stdout', 'begun');
+      stage.write('stderr', 'unfinished');
+      stage.cut(4_194_304);
       stage.write('stdout', 'tail');
-      stage.run = endedJson('succeeded', { exitCode: 0 });
-      const { code, stdout } = await running.finished();
-      expect({ code, stdout }).toEqual({ code: 0, stdout: '0123456789tail' });
+      stage.cut(null);
+      stage.run = SUCCEEDED;
+      const { code, stdout, stderr } = await capstan(['run', '--wait', '--', 'ls'], call);
+      expect({ code, stdout }).toEqual({ code: 0, stdout: 'beguntail' });
+      expect(stderr).toContain('unfinished\n[capstan: 4194304 bytes of the output were dropped');
+      expect(stderr).toContain('[capstan: a part of the output was dropped');
     });
+  });
+
+  it('refuses what is no stream of a run', async () => {
+    const streams = [
+      { body: '<html>', headers: { 'content-type': 'text/html' } },
+      { body: 'event: output\ndata: {\n\n', headers: { 'content-type': 'text/event-stream' } },
+      {
+        body: 'event: output\ndata: {"stream":"stdin","data":""}\n\n',
+        headers: { 'content-type': 'text/event-stream' },
+      },
+    ];
+    for (const stream of streams) {
+      const server = await standIn(({ method }) => (method === 'POST' ? { status: 201, body: runJson() } : stream));
+      const env = { CAPSTAN_URL: server.url, CAPSTAN_TOKEN: 'cap_x' };
+      const { code, stderr } = await capstanHere(['run', '--wait', '--', 'ls'], { env });
+      await server.close();
+      expect(code).toBe(3);
+      expect(stderr).toContain('this is not the answer of a Capstan server');
+    }
   });
 });
 
 describe('a pipe that its reader closed', () => {
   it('ends the program silently, with the exit code of a broken pipe', async () => {
     await onStage(async (stage, call) => {
-      stage.run = endedJson('succeeded', { exitCode: 0 });
+      stage.run = SUCCEEDED;
       stage.write('stdout', 'line\n'.repeat(200_000));
       const program = `"${process.execPath}" "${await mainFile()}"`;
       for (const args of [`logs ${RUN_ID}`, `logs --follow ${RUN_ID}`, 'run --wait -- ls']) {
         const line = `{ ${program} ${args}; echo "exit $?" >&3; } 3>&2 | head -n 1`;
         const { stdout, stderr } = await startProcess('sh', ['-c', line], { env: cleanEnv(call.env) }).finished();
         expect(stdout).toBe('line\n');
-        expect(stderr.replace(`capstan: ${RUN_ID} submitted\n`, '')).toBe('exit 141\n');
+        expect(stderr.replace(SUBMITTED, '')).toBe('exit 141\n');
       }
-    });
-  });
-});
-
-describe('logs', () => {
-  it('prints the stored bytes unchanged, of both streams or of one', async () => {
-    await onStage(async (stage, call, server) => {
-      stage.run = endedJson('succeeded', { exitCode: 0 });
-      const bytes = Buffer.from([0, 1, 0xff, 0xfe, 0x0d, 0x0a, 0x1b, 0x5b, 0x41, 0x80]);
-      stage.output.stdout = bytes;
-      stage.write('stderr', 'oops');
-      const both = await capstan(['logs', RUN_ID], call);
-      expect({ code: both.code, stderr: both.stderr }).toEqual({ code: 0, stderr: '' });
-      expect(both.bytes.equals(Buffer.concat([bytes, Buffer.from('oops')]))).toBe(true);
-      expect(server.asked.map(({ path, query }) => `${path}?${query}`)).toEqual([`/v1/runs/${RUN_ID}/output?`]);
-      expect((await capstan(['logs', RUN_ID, '--stream', 'stderr'], call)).stdout).toBe('oops');
-      expect((await capstan(['logs', '--stream', 'stdout', RUN_ID], call)).bytes.equals(bytes)).toBe(true);
-    });
-  });
-
-  it('is one JSON document with --json: text, or base64 when it is none', async () => {
-    await onStage(async (stage, call) => {
-      stage.write('stderr', 'grüße\n');
-      stage.output.stdout = Buffer.from([0xff, 0x00]);
-      const text = await capstan(['logs', RUN_ID, '--stream', 'stderr', '--json'], call);
-      expect(JSON.parse(text.stdout)).toEqual({ run: RUN_ID, stream: 'stderr', encoding: 'utf8', data: 'grüße\n' });
-      const bytes = await capstan(['--json', 'logs', RUN_ID, '--stream', 'stdout'], call);
-      expect(JSON.parse(bytes.stdout)).toEqual({ run: RUN_ID, stream: 'stdout', encoding: 'base64', data: '/wA=' });
-    });
-  });
-
-  it('--follow goes on until the run ends, with exit code 0 whatever the end', async () => {
-    await onStage(async (stage, call) => {
-      stage.run = runningJson();
-      stage.write('stdout', 'a');
-      const running = await start(['logs', '--follow', RUN_ID], call);
-      await until('the first output is copied', () => running.stdout() === 'a');
-      stage.write('stdout', 'b');
-      stage.run = endedJson('failed', { code: 'tool_failed', exitCode: 2, detail: 'exit code 2' });
-      const { code, stdout, stderr } = await running.finished();
-      expect({ code, stdout }).toEqual({ code: 0, stdout: 'ab' });
-      expect(stderr).toBe(`capstan: ${RUN_ID} failed: exit code 2 (tool_failed) after 3.20s\n`);
     });
   });
 });

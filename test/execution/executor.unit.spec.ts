@@ -54,6 +54,8 @@ function rig(over: { finish?: () => Promise<boolean>; appendOutput?: () => Promi
       },
       release: async () => void did.push('release'),
       appendOutput: async () => (over.appendOutput ? over.appendOutput() : true),
+      dropOutput: async () => true,
+      appendReports: async () => true,
       holdings: async () => held,
       stopRetrying: () => void did.push('stopRetrying'),
     },
@@ -74,7 +76,7 @@ function rig(over: { finish?: () => Promise<boolean>; appendOutput?: () => Promi
     return handlers;
   };
   const exit = (cause: 'self' | StopCause | 'deadline', exitCode = 0) =>
-    tool().onEnded({ exitCode, signal: null, cause, leftovers: false, at: 0 });
+    tool().onEnded({ exitCode, signal: null, cause, leftovers: false, verdict: null, at: 0 });
   return {
     executor,
     did,
@@ -167,7 +169,7 @@ describe('open', () => {
     });
     executor.accept(RUN);
     await start(true);
-    tool().onOutput({ key: 1, stream: 1, at: 0, bytes: Buffer.from('x') });
+    tool().onOutput({ key: 1, source: 1, at: 0, bytes: Buffer.from('x') });
     exit('self');
     await settle();
     expect(ends.map((end) => end.state)).toEqual(['succeeded']);
@@ -177,7 +179,7 @@ describe('open', () => {
     const { executor, start, stops, tool } = rig({ appendOutput: async () => false });
     executor.accept(RUN);
     await start(true);
-    tool().onOutput({ key: 1, stream: 1, at: 0, bytes: Buffer.from('x') });
+    tool().onOutput({ key: 1, source: 1, at: 0, bytes: Buffer.from('x') });
     await settle();
     expect(stops).toEqual(['lost']);
   });

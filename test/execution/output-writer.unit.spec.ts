@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { OutputWriter } from '../../src/execution/output-writer.js';
-import type { OutputStream } from '../../src/runs/output.sql.js';
+import { OutputWriter, type Stored } from '../../src/execution/output-writer.js';
+import type { OutputBatch, OutputCut, OutputStream } from '../../src/runs/output.js';
 
 /** Time that passes only when the test says so. */
 class SteppedTiming {
@@ -32,34 +32,44 @@ function settled(): Promise<void> {
 }
 
 interface Asked {
-  readonly batch: number;
-  readonly stream: OutputStream;
-  readonly at: Date;
+  readonly batches: readonly (OutputBatch & { readonly text: string })[];
   readonly text: string;
-  readonly answer: (held: boolean) => Promise<void>;
+  readonly answer: (stored: Stored) => Promise<void>;
   readonly fail: (error: Error) => Promise<void>;
 }
 
 /** A writer on a store that answers when, and as, the test says; `isPrompt` answers yes at once. */
-function writing({ isPrompt = false } = {}) {
+function writing({ isPrompt = false, limitBytes = 64 * 1024 * 1024 } = {}) {
   const timing = new SteppedTiming();
   const asked: Asked[] = [];
   const credits: number[] = [];
+  const cuts: OutputCut[] = [];
   let lost = 0;
   const writer = new OutputWriter({
-    store: (batch, { stream, at, data }) =>
+    store: (places, data) =>
       new Promise((resolve, reject) => {
-        const answer = (held: boolean) => {
-          resolve(held);
+        const answer = (stored: Stored) => {
+          resolve(stored);
           return settled();
         };
         const fail = (error: Error) => {
           reject(error);
           return settled();
         };
-        asked.push({ batch, stream, at, text: data.toString(), answer, fail });
-        if (isPrompt) resolve(true);
+        let from = 0;
+        const batches = places.map((place) => {
+          from += place.bytes;
+          return { ...place, text: data.toString('utf8', from - place.bytes, from) };
+        });
+        const text = data.toString();
+        asked.push({ batches, text, answer, fail });
+        if (isPrompt) resolve('stored');
       }),
+    drop: async (cut) => {
+      cuts.push(cut);
+      return 'stored';
+    },
+    limitBytes,
     grantCredit: (bytes) => credits.push(bytes),
     onLost: () => {
       lost += 1;
@@ -71,7 +81,7 @@ function writing({ isPrompt = false } = {}) {
     await settled();
   };
   const texts = () => asked.map(({ text }) => text);
-  return { writer, timing, asked, credits, push, texts, lostCalls: () => lost };
+  return { writer, timing, asked, credits, cuts, push, texts, lostCalls: () => lost };
 }
 
 function digestOf(text: string): string {
@@ -88,13 +98,19 @@ describe('what a tool writes is stored', () => {
     await push('d', 2, third);
     await push('e', 1, third);
     const drained = writer.drained();
-    for (let i = 0; i < 4; i += 1) await asked[i]?.answer(true);
+    for (let i = 0; i < 2; i += 1) await asked[i]?.answer('stored');
     expect(await drained).toBe(digestOf('abcde'));
-    expect(asked.map(({ batch, stream, at, text }) => [batch, stream, at, text])).toEqual([
-      [1, 1, first, 'a'],
-      [2, 1, second, 'bc'],
-      [3, 2, third, 'd'],
-      [4, 1, third, 'e'],
+    expect(
+      asked.map(({ batches }) =>
+        batches.map(({ batch, stream, at, pos, streamPos, text }) => [batch, stream, at, pos, streamPos, text]),
+      ),
+    ).toEqual([
+      [[1, 1, first, 0, 0, 'a']],
+      [
+        [2, 1, second, 1, 1, 'bc'],
+        [3, 2, third, 3, 0, 'd'],
+        [4, 1, third, 4, 3, 'e'],
+      ],
     ]);
   });
 
@@ -105,20 +121,21 @@ describe('what a tool writes is stored', () => {
     await timing.pass(10_000);
     expect(texts(), 'a second batch was sent before the first was stored').toEqual(['first']);
     expect(credits, 'credit for what is not stored').toEqual([]);
-    await asked[0]?.answer(true);
+    await asked[0]?.answer('stored');
     expect(credits).toEqual([5]);
     expect(texts()).toEqual(['first', 'second']);
-    await asked[1]?.answer(true);
+    await asked[1]?.answer('stored');
     expect(credits).toEqual([5, 6]);
   });
 
-  it('in batches of at most 128 KiB; a larger chunk goes alone and whole', async () => {
+  it('at most 128 KiB at a time, whatever the sizes in which it came', async () => {
     const { writer, asked, push, texts } = writing({ isPrompt: true });
     const sizes = [1, 65_536, 65_536, 1, 200_000, 1];
     for (const [i, size] of sizes.entries()) writer.push(1, new Date(i), Buffer.alloc(size, String(i)));
     await push('');
     await writer.drained();
-    expect(asked.map(({ text }) => text.length)).toEqual([1 + 65_536, 65_536 + 1, 200_000, 1]);
+    expect(Math.max(...asked.map(({ text }) => text.length))).toBe(128 * 1024);
+    expect(asked).toHaveLength(4);
     expect(texts().join('')).toBe(sizes.map((size, i) => String(i).repeat(size)).join(''));
   });
 });
@@ -149,14 +166,20 @@ describe('what a tool writes is gathered', () => {
     expect(texts().length).toBeLessThanOrEqual(12);
   });
 
-  it('no longer than 100 ms, also when both streams take turns and each line is a batch of its own', async () => {
-    const { timing, push, texts } = writing({ isPrompt: true });
+  it('no longer than 100 ms, also when both streams take turns: their batches go out in one statement', async () => {
+    const { timing, asked, push, texts } = writing({ isPrompt: true });
     await push('first');
     for (const stream of [1, 2, 1, 2] as const) await push('x', stream);
     await timing.pass(99);
     expect(texts()).toEqual(['first']);
     await timing.pass(1);
-    expect(texts()).toEqual(['first', 'x', 'x', 'x', 'x']);
+    expect(texts()).toEqual(['first', 'xxxx']);
+    expect(asked[1]?.batches.map(({ batch, stream }) => [batch, stream])).toEqual([
+      [2, 1],
+      [3, 2],
+      [4, 1],
+      [5, 2],
+    ]);
   });
 
   it('not once 128 KiB wait: a tool that writes a lot is never held up', async () => {
@@ -185,12 +208,62 @@ describe('the digest', () => {
   });
 });
 
+describe('over the limit', () => {
+  it('the first half stays and of the rest the oldest goes before more is stored: never more than the limit', async () => {
+    const limitBytes = 1024 * 1024;
+    const { writer, asked, cuts, push } = writing({ isPrompt: true, limitBytes });
+    const all: string[] = [];
+    for (let i = 0; i < 100; i += 1) {
+      all.push(String.fromCharCode(33 + (i % 90)).repeat(60_000));
+      await push(all.at(-1) ?? '', i % 3 ? 1 : 2);
+    }
+    expect(await writer.drained(), 'the digest is of all that was written').toBe(digestOf(all.join('')));
+    const stored = asked.flatMap(({ batches }) => batches);
+    expect(stored.map(({ batch }) => batch)).toEqual(stored.map((_, i) => i + 1));
+    for (const cut of cuts) {
+      const gone = stored.filter(({ batch }) => batch > cut.afterBatch && batch <= cut.throughBatch);
+      const bytesOf = (batches: typeof gone) => batches.reduce((sum, { bytes }) => sum + bytes, 0);
+      const before = stored.filter(({ batch }) => batch <= cut.afterBatch);
+      expect(cut).toMatchObject({
+        pos: bytesOf(before),
+        stdoutPos: bytesOf(before.filter(({ stream }) => stream === 1)),
+        bytes: bytesOf(gone),
+        stdoutBytes: bytesOf(gone.filter(({ stream }) => stream === 1)),
+      });
+      expect(cut.pos).toBeLessThanOrEqual(limitBytes / 2);
+      expect(cut.pos).toBeGreaterThan(limitBytes / 2 - 128 * 1024);
+    }
+    const kept = stored.filter(
+      ({ batch }) => batch <= (cuts[0]?.afterBatch ?? 0) || batch > (cuts.at(-1)?.throughBatch ?? 0),
+    );
+    const bytes = kept.reduce((sum, batch) => sum + batch.bytes, 0);
+    expect(bytes).toBeLessThanOrEqual(limitBytes);
+    expect(bytes).toBeGreaterThan(limitBytes * 0.7);
+    expect(cuts.length, 'steps, not one drop per batch').toBeLessThan(60);
+  });
+});
+
+describe('what the store will never take', () => {
+  it('leaves no hole: numbers and places go on as if it had not been written', async () => {
+    const { writer, asked, push, lostCalls } = writing();
+    await push('one');
+    await asked[0]?.answer('refused');
+    await push('two');
+    const drained = writer.drained();
+    await settled();
+    await asked[1]?.answer('stored');
+    expect(await drained).toBe(digestOf('two'));
+    expect(asked[1]?.batches).toMatchObject([{ batch: 1, pos: 0, streamPos: 0 }]);
+    expect(lostCalls()).toBe(0);
+  });
+});
+
 describe('when the run is no longer ours', () => {
   it('the tool is stopped, once, nothing more is stored, and what it goes on writing holds nobody up', async () => {
     const { writer, asked, credits, push, lostCalls } = writing();
     await push('refused');
     await push('more');
-    await asked[0]?.answer(false);
+    await asked[0]?.answer('lost');
     expect(lostCalls()).toBe(1);
     await push('and more');
     expect(asked).toHaveLength(1);
@@ -206,7 +279,7 @@ describe('when the run is no longer ours', () => {
     process.on('unhandledRejection', note);
     try {
       await push('stored');
-      await asked[0]?.answer(true);
+      await asked[0]?.answer('stored');
       await push('not stored');
       const drained = writer.drained();
       await settled();

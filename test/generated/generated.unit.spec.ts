@@ -53,6 +53,7 @@ async function commandHelp(): Promise<string> {
   const outlet = {
     isTerminal: false,
     columns: undefined,
+    isLineOpen: false,
     write: async (data: string | Uint8Array) => {
       page += String(data);
     },
@@ -62,6 +63,7 @@ async function commandHelp(): Promise<string> {
       env: {},
       stdout: outlet,
       stderr: outlet,
+      isInteractive: false,
       timing: systemTiming,
       readStdin: async () => Buffer.alloc(0),
       interrupted: async () => undefined,

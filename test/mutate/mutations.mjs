@@ -28,12 +28,23 @@ const DB = 'src/platform/db/db.ts';
 const MIGRATE = 'src/platform/db/migrate.ts';
 const ACCESS = 'src/access/access.sql.ts';
 const SERVICE = 'src/access/access.service.ts';
+const ADDRESSES = 'src/execution/requester/addresses.ts';
+const CONNECT = 'src/execution/requester/connect.ts';
+const EXCHANGE = 'src/execution/requester/exchange.ts';
+const HOPS = 'src/execution/requester/hops.rules.ts';
+const RESULT = 'src/execution/requester/result.rules.ts';
+const FLEET = 'src/execution/supervisor/fleet.ts';
+const HTTP_RUN = 'src/execution/supervisor/http-run.ts';
+const HTTP_SPEC = 'src/runs/http-spec.dto.ts';
+const PLAN = 'src/execution/plan.rules.ts';
 
 const STATEMENTS = 'test/runs/statements.contract.spec.ts';
 const RACES = 'test/runs/races.contract.spec.ts';
 const QUEUE = 'test/runs/queue.contract.spec.ts';
 const SUBMITS = 'test/runs/submit.contract.spec.ts';
 const OUTPUTS = 'test/runs/output.contract.spec.ts';
+const OUTPUT_KEEP = 'src/execution/output-keep.rules.ts';
+const OUTPUT_WRITES = 'test/execution/output-writer.unit.spec.ts';
 const ENDED = 'test/runs/ended.contract.spec.ts';
 const TABLE = 'test/runs/run.machine.unit.spec.ts';
 const MODEL = 'test/runs/protocol.model.spec.ts';
@@ -45,6 +56,34 @@ const MIGRATES = 'test/platform/db/migrate.contract.spec.ts';
 const LANES = 'test/platform/db/lane.unit.spec.ts';
 const POOLS = 'test/platform/db/pool.contract.spec.ts';
 const RENEWS = 'test/execution/keeper/renew.contract.spec.ts';
+const CONNECTS = 'test/execution/requester/connect.process.spec.ts';
+const REQUESTS = 'test/execution/requester/requester.process.spec.ts';
+const REQUEST_RULES = 'test/execution/requester/rules.unit.spec.ts';
+const HTTP_SPECS = 'test/runs/http-spec.api.spec.ts';
+const HTTP_PLANS = 'test/execution/http-plan.unit.spec.ts';
+
+const RUNS = 'src/runs/runs.service.ts';
+const RUNS_EDGE = 'src/runs/runs.controller.ts';
+const RUNS_MODULE = 'src/runs/runs.module.ts';
+const HOLDER = 'src/runs/holder.service.ts';
+const ENDS = 'src/runs/ends.service.ts';
+const RERUNS = 'test/runs/rerun.api.spec.ts';
+const WAITS = 'test/runs/wait.api.spec.ts';
+
+const REPORTS_SQL = 'src/runs/reports.sql.ts';
+const REPORT_RULES = 'src/execution/report.rules.ts';
+const TOOL_REPORTS = 'src/execution/tool-reports.ts';
+const REPORT_FILES = 'src/execution/supervisor/reports.ts';
+const REPORT_STORES = 'test/runs/reports.contract.spec.ts';
+const REPORT_READS = 'test/execution/report-rules.unit.spec.ts';
+const REPORT_WRITES = 'test/execution/tool-reports.unit.spec.ts';
+const REPORT_LOOKS = 'test/execution/supervisor/reports.process.spec.ts';
+
+const CLI_STREAM = 'src/cli/stream.ts';
+const CLI_WAITS = 'test/cli/wait.process.spec.ts';
+const CLI_LOGS = 'test/cli/logs.process.spec.ts';
+const CLI_CTRL_C = 'test/cli/ctrl-c.process.spec.ts';
+const CLI_SUBMITS = 'test/cli/submit.process.spec.ts';
 
 /** @returns {Mutation} */
 const mutation = (name, file, test, ...edits) => ({ name, file, test, edits });
@@ -258,11 +297,65 @@ export const MUTATIONS = [
     '',
   ]),
   // output
-  mutation('output of another holder', OUTPUT, OUTPUTS, ['        and holder = ${worker}\n', '']),
-  mutation('output under an old fence', OUTPUT, OUTPUTS, ['        and fence = ${hold.fence}\n', '']),
-  mutation('output before the start', OUTPUT, OUTPUTS, [`        and state = 'running'\n`, '']),
-  mutation('output does not lock the run', OUTPUT, RACES, ['      for key share\n', '']),
+  mutation('output of another holder', OUTPUT, OUTPUTS, [
+    `        and holder = $2\n        and fence = $3\n        and state = 'running'\n      for key share\n    ),\n    stored`,
+    `        and fence = $3\n        and state = 'running' and $2 = $2\n      for key share\n    ),\n    stored`,
+  ]),
+  mutation('output under an old fence', OUTPUT, OUTPUTS, [
+    `        and fence = $3\n        and state = 'running'\n      for key share\n    ),\n    stored`,
+    `        and $3 = $3\n        and state = 'running'\n      for key share\n    ),\n    stored`,
+  ]),
+  mutation('output before the start', OUTPUT, OUTPUTS, [
+    `        and state = 'running'\n      for key share\n    ),\n    stored`,
+    `      for key share\n    ),\n    stored`,
+  ]),
+  mutation('output does not lock the run', OUTPUT, RACES, [
+    `      for key share\n    ),\n    stored`,
+    `    ),\n    stored`,
+  ]),
   mutation('output sent again is a fault', OUTPUT, OUTPUTS, ['      on conflict do nothing\n', '']),
+  mutation('output dropped by another holder', OUTPUT, OUTPUTS, [
+    `        and holder = $2\n        and fence = $3\n        and state = 'running'\n      for key share\n    ),\n    dropped`,
+    `        and fence = $3\n        and state = 'running' and $2 = $2\n      for key share\n    ),\n    dropped`,
+  ]),
+  mutation('output dropped under an old fence', OUTPUT, OUTPUTS, [
+    `        and fence = $3\n        and state = 'running'\n      for key share\n    ),\n    dropped`,
+    `        and $3 = $3\n        and state = 'running'\n      for key share\n    ),\n    dropped`,
+  ]),
+  mutation('a cut that shrinks', OUTPUT, OUTPUTS, [
+    '      where c.through_batch < excluded.through_batch         -- a cut only grows\n',
+    '',
+  ]),
+  mutation('more output is kept than the limit', OUTPUT_KEEP, OUTPUT_WRITES, [
+    'return undefined;\n    while (',
+    'return undefined;\n    if (false) while (',
+  ]),
+  mutation('the first half of an output goes too', OUTPUT_KEEP, OUTPUT_WRITES, [
+    'this.bytes + bytes > this.limitBytes / 2',
+    'this.bytes + bytes > 0',
+  ]),
+  mutation('what the store refuses leaves a hole', 'src/execution/output-writer.ts', OUTPUT_WRITES, [
+    `    if (stored === 'refused') return;\n`,
+    `    if (stored === 'refused') return void this.keep.add(pieces);\n`,
+  ]),
+  mutation('credit for what is not stored', 'src/execution/output-writer.ts', OUTPUT_WRITES, [
+    '      if (!this.lost) await this.store(first);\n',
+    '      if (!this.lost) void this.store(first);\n',
+  ]),
+  mutation('a gap in an output is passed over in silence', 'src/runs/output.rules.ts', 'test/runs/output.api.spec.ts', [
+    '      { fence, pos: gap.from, bytes: line.length, line },\n',
+    '',
+  ]),
+  mutation(
+    'a reader who was overtaken is not told',
+    'src/runs/output.service.ts',
+    'test/runs/output-flow.api.spec.ts',
+    ['        if (at > expected) yield onGap(expected, Math.min(at, end));\n', ''],
+  ),
+  mutation('a tail reaches over a gap', 'src/runs/output.service.ts', 'test/runs/output.api.spec.ts', [
+    '        if (isBehindGap) return first;\n',
+    '',
+  ]),
   // submit
   mutation('submit of a known id', SUBMIT, STATEMENTS, [
     '      where not exists (select from runs r where r.id = i.id)            -- the id is new\n',
@@ -424,5 +517,379 @@ export const MUTATIONS = [
   mutation('a revoked token is remembered for too long', SERVICE, ACCESSES, [
     'const REMEMBER_MS = 2_000',
     'const REMEMBER_MS = 20_000',
+  ]),
+  // run again, and wait
+  mutation('what has not ended is run again', RUNS, RERUNS, ['if (!isEnded(earlier.state))', 'if (false)']),
+  mutation('a rerun does not say of what', RUNS, RERUNS, [
+    'notBefore: null }, earlier.id)',
+    'notBefore: null }, null)',
+  ]),
+  mutation('a rerun without an entry of what it does again', SUBMIT, RERUNS, [`, 'rerunOf', f."rerunOfObject")`, ')']),
+  mutation('a rerun without an event of what it does again', SUBMIT, RERUNS, [
+    `'principal', principal, 'rerunOf', "rerunOfObject"))`,
+    `'principal', principal))`,
+  ]),
+  mutation('a rerun without its key', RUNS_EDGE, RERUNS, ['key: idempotencyKeyOf(request),', 'key: null,']),
+  mutation('a rerun starts behind the others', RUNS, RERUNS, [
+    'const same = { kind, name, queue, priority,',
+    'const same = { kind, name, queue, priority: Math.min(priority, 0),',
+  ]),
+  mutation('an end written here is not told here', HOLDER, WAITS, [
+    'this.platform.bells.ended.ring([...written]);',
+    '[...written];',
+  ]),
+  mutation('a cancel written here is not told here', RUNS, WAITS, ['this.platform.bells.ended.ring([id]);', '']),
+  mutation('ends of other replicas are not seen', ENDS, WAITS, ['this.tell(ended.map(({ id }) => id));', '']),
+  mutation('who went away is waited for', ENDS, WAITS, [`signal.addEventListener('abort', tell);`, '']),
+  mutation('anybody may wait', ENDS, WAITS, ['this.count >= MAX_WAITERS', 'false']),
+  mutation('who stops lets everybody wait', RUNS_MODULE, WAITS, ['this.ends.close();', '']),
+  mutation(
+    'polls when nobody waits',
+    ENDS,
+    WAITS,
+    ['while (this.count > 0)', 'while (!this.isClosed)'],
+    ['if (this.count === 0) break;', ''],
+  ),
+  mutation('a wait without end', ENDS, WAITS, ['setTimeout(tell, forMs)', 'setTimeout(() => undefined, forMs)']),
+  mutation('a wait hangs with the database', ENDS, WAITS, ['if (isTransient(error)) return undefined;', '']),
+  // what a tool reports
+  mutation('reports of a run that does not run', REPORTS_SQL, REPORT_STORES, [
+    `        and state = 'running'                                -- not ended\n`,
+    '',
+  ]),
+  mutation('reports under an old fence', REPORTS_SQL, REPORT_STORES, [
+    `        and fence = $3                                       -- and this claim's\n`,
+    `        and $3::integer > 0\n`,
+  ]),
+  mutation('reports of another holder', REPORTS_SQL, REPORT_STORES, [
+    `        and holder = $2                                      -- still this life's\n`,
+    `        and $2::uuid is not null\n`,
+  ]),
+  mutation('a batch of reports that is sent again is stored again', REPORTS_SQL, REPORT_STORES, [
+    `        and h.report_batch < $4::integer                     -- not stored before\n`,
+    '',
+  ]),
+  mutation('reports on an unlocked look at the live row', REPORTS_SQL, REPORT_STORES, [
+    '      for no key update\n',
+    '',
+  ]),
+  mutation('a batch without progress forgets it', REPORTS_SQL, REPORT_STORES, [
+    'coalesce($7::jsonb, l.progress)',
+    '$7::jsonb',
+  ]),
+  mutation('a claim goes on with the batches of another', CLAIM, REPORT_STORES, [
+    'report_batch = 0, progress = null ',
+    'not_before = null ',
+  ]),
+  mutation('an end without its progress', ENDING, REPORT_STORES, [
+    '        progress = g.progress\n',
+    '        progress = null\n',
+  ]),
+  mutation('a tool may report the events of the product', REPORT_RULES, REPORT_READS, ['(?!run\\.)', '']),
+  mutation('a line of any length is kept', REPORT_RULES, REPORT_READS, [
+    'bytes > MAX_LINE_BYTES ? null',
+    'bytes < 0 ? null',
+  ]),
+  mutation('a report may be nested as deep as it likes', REPORT_RULES, REPORT_READS, [
+    'if (isTooDeep(text))',
+    'if (false)',
+  ]),
+  mutation('a report may hold what cannot be stored', REPORT_RULES, REPORT_READS, [
+    'const fault = findUnstorable(value);',
+    'const fault = findUnstorable(null);',
+  ]),
+  mutation('the reason quotes what was refused', REPORT_RULES, REPORT_READS, [
+    'cannot be stored: ${fault.message}',
+    'cannot be stored: ${fault.pointer} ${fault.message}',
+  ]),
+  mutation('credit before a report is stored', TOOL_REPORTS, REPORT_WRITES, [
+    'if (last) last.credit += data.length;\n    else this.ports',
+    'this.ports',
+  ]),
+  mutation('as many events as a tool likes', TOOL_REPORTS, REPORT_WRITES, [
+    'this.reports < MAX_REPORTS',
+    'this.reports >= 0',
+  ]),
+  mutation('as many refusals as a tool likes', TOOL_REPORTS, REPORT_WRITES, [
+    'if (this.refusals > MAX_REFUSALS + 1) return;',
+    '',
+  ]),
+  mutation('an output before the events are stored', TOOL_REPORTS, REPORT_WRITES, [
+    '    while (this.writing) await this.writing;\n',
+    '',
+  ]),
+  mutation(
+    'a link is followed to a report',
+    REPORT_FILES,
+    REPORT_LOOKS,
+    ['if (info === null || info.isFile()) return info;', 'if (info === null || !info.isDirectory()) return info;'],
+    [' | constants.O_NOFOLLOW', ''],
+    ['info?.isFile() && !this.#isOver', 'info !== null'],
+  ),
+  mutation('an end before its reports', 'src/execution/supervisor/tool.ts', REPORT_LOOKS, [
+    ' || !this.#areReportsRead',
+    '',
+  ]),
+  mutation('a run says where its reports are', 'src/execution/supervisor/launch.ts', REPORT_LOOKS, [
+    '...given, ...told]',
+    '...told, ...given]',
+  ]),
+  mutation('what is no file is told with every look', REPORT_FILES, REPORT_LOOKS, [' || this.#marked.has(source)', '']),
+  mutation('a file that was renamed is not read to its end', REPORT_FILES, REPORT_LOOKS, [
+    '      await this.#readTo(before, held.size);\n      if (found !== null && isSame(found, held)) return;',
+    '      if (found !== null && isSame(found, held)) return this.#readTo(before, held.size);',
+  ]),
+  mutation('a file that was emptied is read on from where it was', REPORT_FILES, REPORT_LOOKS, [
+    'if (held.size < this.#offset) this.#beginAnew();',
+    '',
+  ]),
+  mutation('reports without credit', REPORT_FILES, REPORT_LOOKS, [
+    'while (!this.#isOver && !this.#ports.canRead()) {',
+    'while (false) {',
+  ]),
+  mutation('an end that waits for credit whatever the stop', REPORT_FILES, REPORT_LOOKS, [
+    '    this.#mayWait = false;\n',
+    '',
+  ]),
+  mutation(
+    'an events file without an end',
+    REPORT_FILES,
+    REPORT_LOOKS,
+    [' && this.#eventsBytes <= MAX_EVENTS_FILE_BYTES', ''],
+    [', MAX_EVENTS_FILE_BYTES + 1 - this.#eventsBytes', ''],
+  ),
+  // the command line
+  mutation('client: a new connection begins anew', CLI_STREAM, CLI_WAITS, [
+    "    ...(lastId === undefined ? {} : { 'last-event-id': lastId }),\n",
+    '',
+  ]),
+  mutation('client: a tail leaves out what came while the connection was away', CLI_STREAM, CLI_LOGS, [
+    'tail !== undefined && lastId === undefined',
+    'tail !== undefined',
+  ]),
+  mutation('client: a half open connection is listened to for ever', CLI_STREAM, CLI_WAITS, [
+    'await Promise.race([reader.read(), silence])',
+    'await reader.read()',
+  ]),
+  mutation('client: a server that closes every stream is rushed at', CLI_STREAM, CLI_WAITS, [
+    '    tries += 1;\n',
+    '    tries = 1;\n',
+  ]),
+  mutation('client: a wait has no more patience than a question', CLI_STREAM, CLI_WAITS, [
+    'query, headers, patienceMs: PATIENCE_MS };',
+    'query, headers };',
+  ]),
+  mutation(
+    'client: a strange answer amidst good ones is the end',
+    'src/cli/http.ts',
+    'test/cli/errors.process.spec.ts',
+    [' || (this.hasReached && attempt.failure.problem.code === NO_CONNECTION)', ''],
+  ),
+  mutation('client: what is no stream is read as one', CLI_STREAM, CLI_WAITS, [
+    'if (!isStream || response.body === null)',
+    'if (response.body === null)',
+  ]),
+  mutation('client: a queue that nobody serves is silent', 'src/cli/follow.ts', CLI_WAITS, [
+    '    if (line !== undefined) await session.note(line);\n',
+    '',
+  ]),
+  mutation('client: nobody is asked twice whether to cancel', 'src/cli/wait.ts', CLI_CTRL_C, [
+    'if (!isSure) return EXIT_CODES.interrupted.code;',
+    '',
+  ]),
+  mutation('client: a pipe is offered a second Ctrl-C', 'src/cli/wait.ts', CLI_CTRL_C, [
+    'if (isJson || !shell.isInteractive)',
+    'if (isJson)',
+  ]),
+  mutation('client: the end of a canceled run hides the cancel', 'src/cli/wait.ts', CLI_CTRL_C, [
+    '    if (departure.canceling !== undefined) return await departure.canceling;\n    if (session.isJson)',
+    '    if (session.isJson)',
+  ]),
+  mutation('client: a third Ctrl-C is not heard', 'src/cli/shell.ts', CLI_CTRL_C, [
+    '    if (told.length === 0) process.exit(EXIT_CODES.interrupted.code);\n',
+    '',
+  ]),
+  mutation('client: a cut is told amidst the bytes of the tool', 'src/cli/wait.ts', CLI_WAITS, [
+    'await shell.stderr.write(`${shell.stderr.isLineOpen',
+    'await shell.stdout.write(`${shell.stderr.isLineOpen',
+  ]),
+  mutation('client: who knows no ranges gets bytes written twice', 'src/cli/output.ts', CLI_LOGS, [
+    'let skip = isPart ? 0 : this.position;',
+    'let skip = 0;',
+  ]),
+  mutation('client: half of the last lines pass for all of them', 'src/cli/output.ts', CLI_LOGS, [
+    '    if (tail !== undefined && this.position > 0) throw brokenTail();\n',
+    '',
+  ]),
+  mutation('client: each try of a rerun makes a run', 'src/cli/api.ts', CLI_SUBMITS, [
+    'const request = { ...launch, headers };',
+    'const request = launch.body === undefined ? launch : { ...launch, headers };',
+  ]),
+  mutation('client: one header twice', 'src/cli/http-launch.ts', CLI_SUBMITS, [
+    '    if (seen.has(name.toLowerCase())) throw',
+    '    if (headers.has(name)) throw',
+  ]),
+  // following a run
+  mutation(
+    'the end of a run is told before its output',
+    'src/runs/tail.rules.ts',
+    'test/runs/tail-rules.unit.spec.ts',
+    [`event.type === 'run.ended' ? Number.POSITIVE_INFINITY : Date.parse(event.at)`, 'Date.parse(event.at)'],
+  ),
+  mutation(
+    'a page goes on behind output that it can not see',
+    'src/runs/tail.rules.ts',
+    'test/runs/tail-rules.unit.spec.ts',
+    ['if ((!done && moreWork) || (!event && moreEvents)) return mixed;', 'if (!event && moreEvents) return mixed;'],
+  ),
+  mutation(
+    'a stream closes with output that was not told',
+    'src/runs/tail.rules.ts',
+    'test/runs/run-tail.unit.spec.ts',
+    ['isLast: standing.endedAt !== null && !hasMore &&', 'isLast: standing.endedAt !== null &&'],
+  ),
+  mutation('dropped output leaves no mark', 'src/runs/tail.rules.ts', 'test/runs/tail-rules.unit.spec.ts', [
+    'if (batch === before.batch + 1) return [told];',
+    'if (batch > 0) return [told];',
+  ]),
+  mutation('a start is told again and again', 'src/runs/tail.rules.ts', 'test/runs/tail-rules.unit.spec.ts', [
+    'told < fence && fence <= limit',
+    'fence <= limit',
+  ]),
+  mutation('who is behind reads past the others', 'src/runs/tail.rules.ts', 'test/runs/tail-rules.unit.spec.ts', [
+    'events: standing.events.filter(({ seq }) => seq <= upTo.seq),',
+    'events: standing.events,',
+  ]),
+  mutation('an id forgets that the run has started', 'src/runs/place.rules.ts', 'test/runs/tail-rules.unit.spec.ts', [
+    'start > fence ? ',
+    'start < 0 ? ',
+  ]),
+  mutation('each viewer reads for himself', 'src/runs/run-tail.ts', 'test/runs/run-tail.unit.spec.ts', [
+    '    if (known) return known;\n',
+    '',
+  ]),
+  mutation('viewers that came apart never meet', 'src/runs/run-tail.ts', 'test/runs/run-tail.unit.spec.ts', [
+    'const limit = this.edge && joined(this.edge, place);',
+    'const limit = undefined;',
+  ]),
+  mutation('a viewer waits for ever for what was dropped', 'src/runs/run-tail.ts', 'test/runs/run-tail.unit.spec.ts', [
+    'if (page && page.steps.length > 0) return page;',
+    'if (page) return page;',
+  ]),
+  mutation(
+    'a database that is away is asked without a pause',
+    'src/runs/run-tail.ts',
+    'test/runs/run-tail.unit.spec.ts',
+    ['FIRST_RETRY_MS * 2 ** this.failures', '0 * 2 ** this.failures'],
+  ),
+  mutation('a run is read on when nobody follows', 'src/runs/run-tail.ts', 'test/runs/run-tail.unit.spec.ts', [
+    'if (!this.isFollowed || edge === undefined) return;',
+    'if (edge === undefined) return;',
+  ]),
+  mutation(
+    'what is kept for viewers grows without end',
+    'src/runs/message-store.ts',
+    'test/runs/message-store.unit.spec.ts',
+    ['untilMs > nowMs && this.bytes <= this.bounds.maxBytes', 'untilMs > nowMs'],
+  ),
+  mutation('a slow viewer is written to all the same', 'src/runs/viewer.ts', 'test/runs/stream-viewers.api.spec.ts', [
+    ') await this.drained();',
+    ') await undefined;',
+  ]),
+  mutation('a viewer that takes nothing is kept', 'src/runs/viewer.ts', 'test/runs/stream-viewers.api.spec.ts', [
+    'setTimeout(() => out.destroy(), this.options.stallMs)',
+    'setTimeout(() => undefined, this.options.stallMs)',
+  ]),
+  mutation('a heartbeat in the middle of a message', 'src/runs/viewer.ts', 'test/runs/stream-viewers.api.spec.ts', [
+    '!this.isSending && !this.isOver',
+    '!this.isOver',
+  ]),
+  mutation(
+    'a caller opens as many streams as he likes',
+    'src/runs/stream-places.ts',
+    'test/runs/stream-viewers.api.spec.ts',
+    ['if (own >= maxStreamsOfCaller)', 'if (own < 0)'],
+  ),
+  mutation(
+    'a replica takes any number of streams',
+    'src/runs/stream-places.ts',
+    'test/runs/stream-viewers.api.spec.ts',
+    ['if (this.taken >= maxStreams)', 'if (this.taken < 0)'],
+  ),
+  mutation(
+    'a stream that came to nothing keeps its place',
+    'src/runs/stream.service.ts',
+    'test/runs/stream-viewers.api.spec.ts',
+    ['      leave();\n      throw error;', '      throw error;'],
+  ),
+  mutation(
+    'a stopping replica keeps its streams',
+    'src/runs/stream.service.ts',
+    'test/runs/stream-viewers.api.spec.ts',
+    ['for (const viewer of this.viewers) viewer.stop();', ''],
+  ),
+  mutation(
+    'a run that is followed is open to every organization',
+    'src/runs/stream.service.ts',
+    'test/runs/stream.api.spec.ts',
+    [
+      'known?.run.organizationId === organizationId && !known.tail.isBroken',
+      'known !== undefined && !known.tail.isBroken',
+    ],
+  ),
+
+  // requests
+  mutation('a request may go to a private address', ADDRESSES, REQUEST_RULES, [
+    `  if (address.range() !== 'unicast') return false;\n`,
+    '',
+  ]),
+  mutation('a request may go to an address that was given out to nobody', ADDRESSES, REQUEST_RULES, [
+    `address.kind() === 'ipv4' || address.match(...GLOBAL_IPV6)`,
+    'true',
+  ]),
+  mutation('a mapped address is judged as it is written', ADDRESSES, REQUEST_RULES, [
+    'const parsed = ipaddr.process(address);',
+    'const parsed = ipaddr.parse(address);',
+  ]),
+  mutation('a literal address is connected to unchecked', CONNECT, CONNECTS, [
+    'if (isIP(host) !== 0 && !isAllowed(host))',
+    'if (false)',
+  ]),
+  mutation('a name is taken for all of its addresses', CONNECT, CONNECTS, [
+    'addresses.filter(({ address }) => isAllowed(address))',
+    'addresses',
+  ]),
+  mutation('nobody looks where a connection ends up', CONNECT, CONNECTS, [
+    'if (!isAllowed(remoteAddress))',
+    'if (false)',
+  ]),
+  mutation('a redirect takes credentials along to another origin', HOPS, REQUEST_RULES, [
+    'if (url.origin !== hop.url.origin && !HARMLESS.has(word)) return false;',
+    '',
+  ]),
+  mutation('a redirect leads out of the web', HOPS, REQUEST_RULES, ['!isWeb || ', '']),
+  mutation('a result is as long as it comes', RESULT, REQUEST_RULES, [
+    'if (Buffer.byteLength(json) <= MAX_RESULT_BYTES) return json;',
+    'if (json) return json;',
+  ]),
+  mutation('a result holds a NUL', RESULT, REQUEST_RULES, [`if (!text.includes('\\0')) return`, 'if (true) return']),
+  mutation('a body is kept whole', EXCHANGE, REQUESTS, [
+    'const room = MAX_KEPT_BODY_BYTES - this.#keptBytes;',
+    'const room = Number.MAX_SAFE_INTEGER;',
+  ]),
+  mutation('a body is read without credit', EXCHANGE, REQUESTS, ['if (!this.#canRead()) response.pause();', '']),
+  mutation('a request goes out behind the deadline', FLEET, REQUESTS, [
+    `if (refusal !== null) this.#refuse(start, refusal);\n    else if ('code' in requester)`,
+    `if ('code' in requester)`,
+  ]),
+  mutation('a request is told as stopped while it is under way', HTTP_RUN, REQUESTS, [
+    'setTimeout(() => this.#requester.kill(), ms)',
+    'setTimeout(() => this.#end(null), ms)',
+  ]),
+  mutation('a request has no timeout', PLAN, HTTP_PLANS, [' ?? HTTP_TIMEOUT_MS', ' ?? 2 ** 40']),
+  mutation('a caller sets how a request is framed', HTTP_SPEC, HTTP_SPECS, ['OWN_HEADERS.has(word) || ', '']),
+  mutation('a URL holds credentials', HTTP_SPEC, HTTP_SPECS, [
+    `if (url.username !== '' || url.password !== '')`,
+    'if (false)',
   ]),
 ];

@@ -124,7 +124,7 @@ it('another organization’s run is 404, and goes on', async () => {
   expect((await show(id)).state).toBe('pending');
 });
 
-describe('a call without input', () => {
+describe('F084 a call without input', () => {
   const taken: [string, Partial<Request>][] = [
     ['nothing at all', {}],
     ['an empty body that says JSON', { body: '', headers: { 'content-type': 'application/json' } }],
@@ -170,6 +170,7 @@ it('S4-48 no route puts a started run back: its state only ever goes to canceled
   expect(changes.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
     'POST /v1/runs',
     'POST /v1/runs/{id}/cancel',
+    'POST /v1/runs/{id}/rerun',
   ]);
   const session = await surface.session();
   for (const lease of ['10 minutes', '-10 minutes']) {
@@ -177,6 +178,7 @@ it('S4-48 no route puts a started run back: its state only ever goes to canceled
     expect((await surface.send({ method: 'POST', path: '/v1/runs', json: { kind: 'noop', id } })).status).toBe(200);
     expect(await show(id)).toMatchObject({ state: 'running', fence: 1, worker: { name: holder.name } });
     expect((await cancel(id)).status).toBe(202);
+    expect((await surface.send({ method: 'POST', path: `/v1/runs/${id}/rerun` })).status).toBe(409);
     expect(await show(id)).toMatchObject({ state: 'running', fence: 1, worker: { name: holder.name } });
   }
 });

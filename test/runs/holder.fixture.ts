@@ -1,11 +1,13 @@
 /** A worker that is nothing but its row: it holds runs of one queue by the product's own statements. */
 
 import { installationChain } from '../../src/audit/audit.sql.js';
+import { OutputKeep } from '../../src/execution/output-keep.rules.js';
 import { encodeId, newId } from '../../src/kernel/ids.js';
 import type { JsonValue } from '../../src/kernel/json.js';
 import { claimIfLive, startIfHeld } from '../../src/runs/claim.sql.js';
 import { finishIfHeld } from '../../src/runs/finish.sql.js';
-import { appendOutputIfHeld, type OutputStream } from '../../src/runs/output.sql.js';
+import type { OutputStream } from '../../src/runs/output.js';
+import { appendOutputIfHeld, dropOutputIfHeld } from '../../src/runs/output.sql.js';
 import type { Hold, Outcome } from '../../src/runs/run.js';
 import { registerIfNew } from '../../src/runs/worker.sql.js';
 import type { Surface } from '../send.js';
@@ -23,12 +25,16 @@ const SUCCEEDED: Outcome = {
 export class Holder {
   readonly id = newId();
   readonly name = 'test-holder';
-  private batch = 0;
+  private readonly outputs = new Map<string, OutputKeep>();
 
-  private constructor(private readonly surface: Surface) {}
+  private constructor(
+    private readonly surface: Surface,
+    private readonly limitBytes: number,
+  ) {}
 
-  static async register(surface: Surface): Promise<Holder> {
-    const holder = new Holder(surface);
+  /** `limitBytes` is what is kept of each run's output. */
+  static async register(surface: Surface, limitBytes = 64 * 1024 * 1024): Promise<Holder> {
+    const holder = new Holder(surface, limitBytes);
     const chain = await installationChain(surface.pool);
     if (!chain) throw new Error('the installation has no chain');
     const { id, name } = holder;
@@ -53,10 +59,22 @@ export class Holder {
   }
 
   async write(hold: Hold, stream: OutputStream, data: Buffer): Promise<void> {
-    this.batch += 1;
-    const chunk = { stream, at: new Date(), data };
-    const held = await appendOutputIfHeld(this.surface.pool, this.id, hold, this.batch, chunk);
+    const keep = this.keepOf(hold);
+    const sized = [{ stream, bytes: data.length }];
+    const [place] = keep.placesOf(sized);
+    const batches = place ? [{ ...place, stream, at: new Date(), bytes: data.length }] : [];
+    const cut = keep.makeRoom(data.length);
+    if (cut) await dropOutputIfHeld(this.surface.bytePool, this.id, hold, cut);
+    const held = await appendOutputIfHeld(this.surface.bytePool, this.id, hold, batches, data);
     if (!held) throw new Error('the run is not held any more');
+    keep.add(sized);
+  }
+
+  private keepOf({ runId, fence }: Hold): OutputKeep {
+    const name = `${runId} ${fence}`;
+    const keep = this.outputs.get(name) ?? new OutputKeep(this.limitBytes);
+    this.outputs.set(name, keep);
+    return keep;
   }
 
   async finish(hold: Hold, outcome: Outcome = SUCCEEDED, output: JsonValue | null = null): Promise<void> {

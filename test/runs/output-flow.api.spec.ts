@@ -81,3 +81,30 @@ it('a reader that goes away in the middle leaves nothing running', async () => {
   expect(read.inFlight).toBe(0);
   expect(statementsThen).toBeLessThan((CHUNKS / 4) * 0.7);
 });
+
+it('F071 a slow reader of a run that drops output meanwhile gets what is left, and one line for each part it missed', async () => {
+  const json = { kind: 'noop', queue: surface.queue };
+  const { id } = (await surface.send({ method: 'POST', path: '/v1/runs', json })).json;
+  const holder = await Holder.register(surface, 96 * CHUNK.length);
+  const hold = await holder.start();
+  const write = async (letter: string, chunks: number) => {
+    for (let i = 0; i < chunks; i += 1) await holder.write(hold, 1, Buffer.alloc(CHUNK.length, letter));
+  };
+  await write('a', 48);
+  await write('b', 200);
+  const url = `${await surface.base()}/v1/runs/${id}/output`;
+  const headers = { authorization: `Bearer ${surface.token}` };
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    get(url, { headers }, resolve).on('error', reject);
+  });
+  // All that this reader was to find behind the first half is dropped while it stands still.
+  await write('c', 200);
+  let text = '';
+  answer.setEncoding('latin1').on('data', (part: string) => {
+    text += part;
+  });
+  await new Promise((resolve, reject) => answer.on('end', resolve).on('error', reject));
+  expect(text.replace(/a{2,}/, 'aa')).toMatch(
+    /^aa\n\[capstan: bytes 6291456-\d+ of the output were dropped: [^\n]+\]\n$/,
+  );
+});

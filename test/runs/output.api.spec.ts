@@ -163,3 +163,127 @@ it.each(['?stream=stdin', '?stream=', '?stream=stdout&stream=stderr', '?lines=3'
   const { id } = await runThatWrote([]);
   expect((await read(id, query)).status).toBe(422);
 });
+
+describe('?tail=N', () => {
+  const ofLines = (n: number, line = 'line') =>
+    Buffer.from(Array.from({ length: n }, (_, i) => `${line} ${i}\n`).join(''));
+
+  it('gives the last N lines, however they lie in chunks; a newline at the end begins none', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom('a', 'bb', '\n', '\n\n', 'c\nd', '\ne'), { minLength: 1, maxLength: 30 }),
+        fc.integer({ min: 1, max: 12 }),
+        async (parts, lines) => {
+          const { id } = await runThatWrote(parts.map((part, i): Chunk => [i % 4 ? 1 : 2, Buffer.from(part)]));
+          const text = parts.join('');
+          const all = text.split('\n');
+          const open = text.endsWith('\n') ? all.slice(0, -1) : all;
+          const expected = open.slice(-lines).join('\n') + (text.endsWith('\n') ? '\n' : '');
+          const answer = await read(id, `?tail=${lines}`);
+          expect(answer.text).toBe(expected);
+          expect(answer.headers['content-length']).toBe(String(Buffer.byteLength(expected)));
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it('counts within the named stream, gives all when there are fewer, and nothing for 0', async () => {
+    const { id } = await runThatWrote([
+      [1, Buffer.from('o1\no2\n')],
+      [2, Buffer.from('e1\ne2\n')],
+      [1, Buffer.from('o3\n')],
+    ]);
+    expect((await read(id, '?tail=2&stream=stdout')).text).toBe('o2\no3\n');
+    expect((await read(id, '?tail=9')).text).toBe('o1\no2\ne1\ne2\no3\n');
+    expect((await read(id, '?tail=0')).text).toBe('');
+    expect((await read((await runThatWrote([])).id, '?tail=5')).text).toBe('');
+  });
+
+  it('reads only as far back as it must', async () => {
+    const { id } = await runThatWrote([
+      [1, ofLines(20_000, 'x'.repeat(100))],
+      [1, ofLines(3, 'last')],
+    ]);
+    expect((await read(id, '?tail=2')).text).toBe('last 1\nlast 2\n');
+  });
+
+  it.each(['-1', '1.5', 'x', '100001', '', '1&tail=2'])('%j is 422', async (tail) => {
+    const { id } = await runThatWrote([]);
+    expect((await read(id, `?tail=${tail}`)).status).toBe(422);
+  });
+});
+
+describe('F071 an output that outgrew its limit', () => {
+  const limitBytes = 1024 * 1024;
+
+  /** Numbered lines in both streams, more than is kept; what was written, and what of it is to be served. */
+  async function runThatWroteTooMuch(isEnded = true) {
+    const json = { kind: 'noop', queue: surface.queue };
+    const { id } = (await surface.send({ method: 'POST', path: '/v1/runs', json })).json;
+    const holder = await Holder.register(surface, limitBytes);
+    const hold = await holder.start();
+    const written: Chunk[] = [];
+    let line = 0;
+    for (let i = 0; i < 60; i += 1) {
+      const lines = Array.from({ length: 2_000 }, (_, n) => `line ${line + n + 1} of many`).join('\n');
+      line += 2_000;
+      written.push([i % 5 === 0 ? 2 : 1, Buffer.from(`${lines}\n`)]);
+    }
+    for (const [stream, data] of written) await holder.write(hold, stream, data);
+    if (isEnded) await holder.finish(hold);
+    return { id, written };
+  }
+
+  const bytesOf = (written: readonly Chunk[], stream?: 1 | 2) =>
+    Buffer.concat(written.filter(([of]) => stream === undefined || of === stream).map(([, data]) => data));
+
+  it.each([undefined, 'stdout', 'stderr'] as const)(
+    'keeps the first half and the latest, and one line names exactly what is missing (stream %s)',
+    async (stream) => {
+      const { id, written } = await runThatWroteTooMuch();
+      const all = bytesOf(written, stream === undefined ? undefined : stream === 'stdout' ? 1 : 2);
+      const answer = await read(id, stream === undefined ? '' : `?stream=${stream}`);
+      const [line = '', from = '', last = ''] =
+        /\n\[capstan: bytes (\d+)-(\d+) of (?:the output|stdout|stderr) were dropped: [^\n]+\]\n/.exec(answer.text) ??
+        [];
+      const expected = `${all.subarray(0, Number(from)).toString()}${line}${all.subarray(Number(last) + 1).toString()}`;
+      // A difference of a megabyte of text takes minutes to print.
+      expect(answer.text === expected, `${line} in ${answer.text.length} bytes`).toBe(true);
+      expect(answer.headers['content-length']).toBe(String(answer.bytes.length));
+      expect(line).not.toBe('');
+      expect(answer.bytes.length).toBeLessThanOrEqual(limitBytes + line.length);
+    },
+  );
+
+  it('has ranges of that text, across the gap too, and a tail', async () => {
+    const { id, written } = await runThatWroteTooMuch();
+    const whole = (await read(id)).bytes;
+    const gap = whole.indexOf('\n[capstan: ');
+    for (const [first, last] of [
+      [0, 10],
+      [gap - 5, gap + 5],
+      [gap + 5, gap + 300],
+      [gap - 100_000, gap + 200_000],
+      [whole.length - 7, whole.length - 1],
+    ] as const) {
+      const answer = await read(id, '', { headers: { range: `bytes=${first}-${last}` } });
+      expect(answer.status).toBe(206);
+      expect(answer.bytes.equals(whole.subarray(first, last + 1))).toBe(true);
+      expect(answer.headers['content-range']).toBe(`bytes ${first}-${last}/${whole.length}`);
+    }
+    expect((await read(id, '?tail=3')).bytes.equals(whole.subarray(whole.lastIndexOf('line 119998')))).toBe(true);
+    const more = await read(id, '?tail=100000');
+    expect(more.bytes.equals(bytesOf(written).subarray(-more.bytes.length)), 'a tail ends at the gap').toBe(true);
+    expect(more.bytes.length).toBeLessThan(whole.length - gap);
+  });
+
+  it('can be read while the run goes on and more of it is dropped: what is missing is named where it is met', async () => {
+    const { id } = await runThatWroteTooMuch(false);
+    const answer = await read(id, '', { overTheWire: true });
+    expect(answer.status).toBe(200);
+    expect(answer.headers['content-length'], 'nobody knows how much will be left').toBe(undefined);
+    expect(answer.text.match(/\[capstan: bytes/g)).toHaveLength(1);
+    expect(answer.text.endsWith('line 120000 of many\n')).toBe(true);
+  });
+});

@@ -1,19 +1,32 @@
 /** Nothing of a run is stored after its end, and no chunk is stored twice. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BytePool } from '../../src/platform/db/byte-pool.js';
 import { finishIfHeld } from '../../src/runs/finish.sql.js';
-import { appendOutputIfHeld, readOutput } from '../../src/runs/output.sql.js';
+import { appendOutputIfHeld, dropOutputIfHeld, readOutput } from '../../src/runs/output.sql.js';
 import type { RunStanding } from '../../src/runs/run.machine.js';
 import { Ground } from './ground.fixture.js';
 
 let ground: Ground;
+let bytePool: BytePool;
 beforeAll(async () => {
   ground = await Ground.open(48);
+  bytePool = ground.db.bytePool(48);
 });
 afterAll(() => ground.close());
 
-const chunk = (text: string, stream: 1 | 2 = 1) => ({ stream, at: new Date(), data: Buffer.from(text, 'latin1') });
+const batchOf = (batch: number, text: string, stream: 1 | 2 = 1, pos = 0, streamPos = 0) => {
+  return { batch, stream, at: new Date(), pos, streamPos, data: Buffer.from(text, 'latin1') };
+};
+const appendAll = (worker: string, runId: string, batches: readonly ReturnType<typeof batchOf>[], fence = 3) =>
+  appendOutputIfHeld(
+    bytePool,
+    worker,
+    ground.hold(runId, fence),
+    batches.map(({ data, ...batch }) => ({ ...batch, bytes: data.length })),
+    Buffer.concat(batches.map(({ data }) => data)),
+  );
 const append = (worker: string, runId: string, batch: number, text: string, fence = 3) =>
-  appendOutputIfHeld(ground.pool, worker, ground.hold(runId, fence), batch, chunk(text));
+  appendAll(worker, runId, [batchOf(batch, text)], fence);
 
 async function stored(runId: string, after = { fence: 0, batch: 0 }, stream?: 1 | 2): Promise<string[]> {
   const { run } = await ground.look(runId);
@@ -101,8 +114,56 @@ describe('appendOutputIfHeld', () => {
     const worker = await ground.worker();
     const id = await ground.runIn('running', { holder: worker });
     await append(worker, id, 1, 'out');
-    await appendOutputIfHeld(ground.pool, worker, ground.hold(id), 2, chunk('err', 2));
+    await appendAll(worker, id, [batchOf(2, 'err', 2, 3, 0)]);
     expect(await stored(id, undefined, 2)).toEqual(['err']);
     expect(await stored(id)).toEqual(['out', 'err']);
+  });
+
+  it('many batches in one statement keep their order, streams, places and bytes', async () => {
+    const worker = await ground.worker();
+    const id = await ground.runIn('running', { holder: worker });
+    const batches = [batchOf(1, 'out\0', 1, 0, 0), batchOf(2, '\xff\xfe', 2, 4, 0), batchOf(3, 'more', 1, 6, 4)];
+    expect(await appendAll(worker, id, batches)).toBe(true);
+    const { run } = await ground.look(id);
+    const of = { id, createdAt: new Date(String(run?.created_at)) };
+    const read = await readOutput(ground.pool, of, { fence: 0, batch: 0 }, undefined, 10);
+    expect(read).toEqual(batches.map((batch) => ({ ...batch, fence: 3 })));
+  });
+});
+
+describe('dropOutputIfHeld', () => {
+  const cut = { afterBatch: 1, throughBatch: 3, pos: 1, stdoutPos: 1, bytes: 2, stdoutBytes: 2 };
+  const cuts = async (id: string) =>
+    (await ground.sql.query('select through_batch, bytes from run_output_cuts where run_id = $1', [id])).rows;
+
+  async function runThatWrote(worker: string, texts: string): Promise<string> {
+    const id = await ground.runIn('running', { holder: worker });
+    for (const [i, text] of [...texts].entries()) {
+      await appendAll(worker, id, [batchOf(i + 1, text, 1, i, i)]);
+    }
+    return id;
+  }
+
+  it('drops exactly these batches and remembers what is missing; a cut only grows', async () => {
+    const worker = await ground.worker();
+    const id = await runThatWrote(worker, 'abcdef');
+    const other = await runThatWrote(worker, 'abcdef');
+    const drop = (through: number) =>
+      dropOutputIfHeld(bytePool, worker, ground.hold(id), { ...cut, throughBatch: through, bytes: through - 1 });
+    for (const through of [3, 3, 5, 3]) expect(await drop(through)).toBe(true);
+    expect(await stored(id)).toEqual(['a', 'f']);
+    expect(await stored(other)).toHaveLength(6);
+    expect(await cuts(id)).toEqual([{ through_batch: 5, bytes: '4' }]);
+  });
+
+  it('S4-18 under an old fence, of another holder or after the end nothing is dropped', async () => {
+    const [worker, other] = [await ground.worker(), await ground.worker()];
+    const id = await runThatWrote(worker, 'abc');
+    expect(await dropOutputIfHeld(bytePool, worker, ground.hold(id, 2), cut)).toBe(false);
+    expect(await dropOutputIfHeld(bytePool, other, ground.hold(id), cut)).toBe(false);
+    await finishIfHeld(ground.pool, worker, [ground.finish(id, worker)]);
+    expect(await dropOutputIfHeld(bytePool, worker, ground.hold(id), cut)).toBe(false);
+    expect(await stored(id)).toEqual(['a', 'b', 'c']);
+    expect(await cuts(id)).toEqual([]);
   });
 });

@@ -191,14 +191,20 @@ describe('a live row that is changed while a statement waits for it', () => {
   it('S4-18 output of a run that was taken away meanwhile is not stored', async () => {
     const [worker, other] = [await ground.worker(), await ground.worker()];
     const id = await ground.runIn('running', { holder: worker });
-    const chunk = { stream: 1, at: new Date(), data: Buffer.from('late') } as const;
+    const batch = { batch: 1, stream: 1, at: new Date(), pos: 0, streamPos: 0, bytes: 1 } as const;
+    const bytePool = ground.db.bytePool(1);
     // An update of the fence alone would not hold up whoever only locks the key: the row is locked as an end locks it.
     const locks = [
       ['select 1 from live_runs where run_id = $1 for update', [id]],
       [TAKEN_AWAY, [id, other]],
     ] as const;
     expect(
-      await ground.behind(locks, 1, () => appendOutputIfHeld(ground.pool, worker, ground.hold(id), 1, chunk), 'commit'),
+      await ground.behind(
+        locks,
+        1,
+        () => appendOutputIfHeld(bytePool, worker, ground.hold(id), [batch], Buffer.from('x')),
+        'commit',
+      ),
     ).toBe(false);
   });
 

@@ -39,6 +39,15 @@ export class Channel {
     return this.#socket.writableLength > CONGESTED_BYTES;
   }
 
+  /** Takes no more frames until `resume`: the peer is held up once what is under way is full. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
   /** Frames of one turn of the event loop leave in one write. `onSent`: the frame's memory is free again. */
   send(frame: Buffer, onSent?: () => void): void {
     if (this.#socket.destroyed || this.#socket.writableEnded) return;

@@ -1,13 +1,14 @@
 /**
- * All tools of one supervisor: who may start, and who must stop.
- * Invariant: between the judgement that lets a tool start and its spawn lies no `await`; once `stopAll` was called
- * nothing starts any more.
+ * All tools of one supervisor, processes and requests alike: who may start, and who must stop.
+ * Invariant: between the judgement that lets a tool start and its spawn (or a request's way to the process that makes
+ * it) lies no `await`; once `stopAll` was called nothing starts any more.
  */
 import { join } from 'node:path';
 import { FifoPool } from './fifo.js';
 import { removeTree } from './folder.js';
-import { jsonFrame, OUTPUT_OVERHEAD_BYTES, type OutputChunk, outputFrame } from './frames.js';
+import { jsonFrame } from './frames.js';
 import { GroupWatch } from './groups.js';
+import { HttpRun } from './http-run.js';
 import {
   dropTool,
   failureOf,
@@ -18,9 +19,10 @@ import {
   spawnTool,
 } from './launch.js';
 import type { Lease } from './lease.js';
-import { READ_BYTES } from './output.js';
-import type { EndCause, LaunchFailure, Refusal } from './plan.js';
+import { OutputSender } from './output-sender.js';
+import type { EndCause, HttpPlan, LaunchFailure, Refusal, ToolEnd, ToolPlan } from './plan.js';
 import type { Hello, Start, SupervisorEvent } from './protocol.js';
+import { Requester } from './requester.js';
 import { Tool } from './tool.js';
 
 export interface FleetOptions {
@@ -32,10 +34,6 @@ export interface FleetOptions {
   isCongested(): boolean;
 }
 
-/** Output below this is framed in memory of its own. */
-const LARGE_BYTES = 4096;
-const SPARE_FRAMES = 16;
-
 interface Prepared {
   readonly tool: PreparedTool;
   readonly pipes: string[];
@@ -43,23 +41,31 @@ interface Prepared {
 
 export class Fleet {
   readonly #options: FleetOptions;
-  readonly #tools = new Map<number, Tool>();
+  readonly #tools = new Map<number, Tool | HttpRun>();
   readonly #waiting = new Map<number, Start>();
   /** Runs of both maps: a run has one tool at a time, whatever was asked. */
   readonly #runs = new Set<string>();
   readonly #groups = new GroupWatch();
   readonly #fifos: FifoPool;
+  readonly #requester: Requester;
+  readonly #output: OutputSender;
   readonly #removals = new Set<Promise<void>>();
-  readonly #spareFrames: Buffer[] = [];
   #lastTurn: Promise<void> = Promise.resolve();
   #startsUnderWay = 0;
   #isStopping = false;
-  #discards = false;
   #onEmpty: (() => void) | null = null;
 
   constructor(options: FleetOptions) {
     this.#options = options;
     this.#fifos = new FifoPool(options.hello.root);
+    this.#output = new OutputSender((frame, onSent) => options.send(frame, onSent));
+    this.#requester = new Requester({
+      http: options.hello.http,
+      wrapper: options.wrapper,
+      groups: this.#groups,
+      onOutput: (chunk) => this.#output.send(chunk),
+      isCongested: () => !this.#mayRead(),
+    });
   }
 
   /** Whether the key names a tool that has not ended. */
@@ -76,7 +82,9 @@ export class Fleet {
     this.#runs.add(start.runId);
     this.#waiting.set(start.key, start);
     this.#startsUnderWay += 1;
-    void this.#startOne(start).finally(() => {
+    const { plan } = start;
+    const startedOne = 'http' in plan ? this.#startRequest(start, plan) : this.#startOne(start, plan);
+    void startedOne.finally(() => {
       this.#startsUnderWay -= 1;
       this.#reportEmpty();
     });
@@ -111,24 +119,43 @@ export class Fleet {
     this.#onEmpty ??= onEmpty;
     for (const start of this.#waiting.values()) this.#refuse(start, 'stopping');
     for (const tool of this.#tools.values()) tool.stop(cause, this.#options.hello.graceMs);
+    this.#requester.endIfIdle();
     this.#reportEmpty();
   }
 
   /** KILL to all, now. */
   killAll(): void {
     for (const tool of this.#tools.values()) tool.stop('lost', 0);
+    this.#requester.kill();
   }
 
   /** The replica is gone. */
   discardOutput(): void {
-    this.#discards = true;
+    this.#output.discard();
     for (const tool of this.#tools.values()) tool.discardOutput();
   }
 
-  async #startOne(start: Start): Promise<void> {
+  async #startRequest(start: Start, plan: HttpPlan): Promise<void> {
+    const { key } = start;
+    const requester = await this.#requester.ready();
+    await this.#nextTurn();
+    const isWanted = this.#waiting.delete(key);
+    if (!isWanted) return;
+    const refusal = this.#refusalOf(start);
+    if (refusal !== null) this.#refuse(start, refusal);
+    else if ('code' in requester) this.#fail(start, requester);
+    else if (requester.isGone)
+      this.#fail(start, { code: 'unavailable', detail: 'the process that makes requests ended' });
+    else {
+      this.#tools.set(key, new HttpRun(start, plan, requester, (end) => this.#ended(start, end)));
+      this.#send({ type: 'started', key, pgid: requester.pgid, at: Date.now() });
+    }
+  }
+
+  async #startOne(start: Start, plan: ToolPlan): Promise<void> {
     const { key } = start;
     const folder = join(this.#options.hello.root, `t${key}`);
-    const prepared = await this.#prepare(start, folder);
+    const prepared = await this.#prepare(plan, folder);
     await this.#nextTurn();
     // A stop may have come meanwhile, and was answered.
     const isWanted = this.#waiting.delete(key);
@@ -149,11 +176,11 @@ export class Fleet {
       this.#fail(start, spawned);
       return;
     }
-    this.#tools.set(key, this.#newTool(start, folder, spawned));
+    this.#tools.set(key, this.#newTool(start, plan, folder, spawned));
     this.#send({ type: 'started', key, pgid: spawned.pgid, at: Date.now() });
   }
 
-  async #prepare({ plan }: Start, folder: string): Promise<Prepared | LaunchFailure> {
+  async #prepare(plan: ToolPlan, folder: string): Promise<Prepared | LaunchFailure> {
     let pipes: string[];
     try {
       pipes = await this.#fifos.take(PIPES_PER_TOOL);
@@ -173,33 +200,29 @@ export class Fleet {
     return turn;
   }
 
-  #newTool(start: Start, folder: string, spawned: SpawnedTool): Tool {
+  #newTool(start: Start, plan: ToolPlan, folder: string, spawned: SpawnedTool): Tool {
     const { key } = start;
-    return new Tool(spawned, start.plan.timeoutMs, {
+    return new Tool(spawned, plan.timeoutMs, {
       graceMs: this.#options.hello.graceMs,
       groups: this.#groups,
-      onOutput: (stream, bytes) => this.#sendOutput({ key, stream, at: Date.now(), bytes }),
-      mayRead: () => this.#discards || !this.#options.isCongested(),
+      onOutput: (source, bytes) => this.#output.send({ key, source, at: Date.now(), bytes }),
+      mayRead: () => this.#mayRead(),
       onEnded: (end) => {
-        this.#tools.delete(key);
-        this.#runs.delete(start.runId);
         this.#remove(folder);
-        this.#send({ type: 'ended', key, at: Date.now(), ...end });
+        this.#ended(start, end);
       },
     });
   }
 
-  /** Large frames use memory again: made anew for each, they leave a heap of tens of MiB behind a chatty tool. */
-  #sendOutput(chunk: OutputChunk): void {
-    if (this.#discards) return;
-    if (chunk.bytes.length < LARGE_BYTES) {
-      this.#options.send(outputFrame(chunk));
-      return;
-    }
-    const space = this.#spareFrames.pop() ?? Buffer.allocUnsafeSlow(READ_BYTES + OUTPUT_OVERHEAD_BYTES);
-    this.#options.send(outputFrame(chunk, space), () => {
-      if (this.#spareFrames.length < SPARE_FRAMES) this.#spareFrames.push(space);
-    });
+  #ended(start: Start, end: ToolEnd): void {
+    this.#tools.delete(start.key);
+    this.#runs.delete(start.runId);
+    this.#send({ type: 'ended', key: start.key, at: Date.now(), ...end });
+    this.#reportEmpty();
+  }
+
+  #mayRead(): boolean {
+    return this.#output.discards || !this.#options.isCongested();
   }
 
   #refusalOf(start: Start): Refusal | null {
@@ -240,6 +263,6 @@ export class Fleet {
     if (!this.#isStopping || !isEmpty) return;
     const onEmpty = this.#onEmpty;
     this.#onEmpty = null;
-    onEmpty?.();
+    if (onEmpty !== null) this.#requester.end(onEmpty);
   }
 }

@@ -11,6 +11,9 @@ export const MAX_COMMAND_BYTES = 16 * 1024 * 1024;
 /** One read of a pipe, or one control message. */
 export const MAX_EVENT_BYTES = 1024 * 1024;
 
+/** Room for a frame of output; plans may be larger. */
+const SPARE_BYTES = 128 * 1024;
+
 const OUTPUT_HEADER_BYTES = 17;
 /** What a frame of output is longer than its bytes. */
 export const OUTPUT_OVERHEAD_BYTES = 5 + OUTPUT_HEADER_BYTES;
@@ -31,12 +34,14 @@ export class FrameReader {
   #lengthFilled = 0;
   #body: Buffer | null = null;
   #bodyFilled = 0;
+  /** Used again: made anew for each, frames of output leave a heap of tens of MiB behind. */
+  #spare: Buffer | null = null;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
-  /** The frames completed by `chunk`; a payload may share its memory. Throws FrameError. */
+  /** The frames completed by `chunk`. A payload is valid until the next frame is asked for. Throws FrameError. */
   *read(chunk: Buffer): Generator<Frame> {
     let offset = 0;
     while (offset < chunk.length) {
@@ -53,7 +58,7 @@ export class FrameReader {
         offset += bytes;
         continue;
       }
-      this.#body ??= Buffer.allocUnsafe(bytes);
+      this.#body ??= this.#memoryFor(bytes);
       const taken = chunk.copy(this.#body, this.#bodyFilled, offset);
       this.#bodyFilled += taken;
       offset += taken;
@@ -67,6 +72,12 @@ export class FrameReader {
     }
     // A length that is refused must not wait for the next chunk.
     if (this.#lengthFilled === 4) this.#checkedLength();
+  }
+
+  #memoryFor(bytes: number): Buffer {
+    if (bytes > SPARE_BYTES) return Buffer.allocUnsafe(bytes);
+    this.#spare ??= Buffer.allocUnsafeSlow(SPARE_BYTES);
+    return this.#spare.subarray(0, bytes);
   }
 
   #checkedLength(): number {
@@ -91,10 +102,32 @@ export function jsonFrame(message: object): Buffer {
   return frame;
 }
 
+/**
+ * Where bytes of a tool come from: 1 stdout, 2 stderr, 3 the file it reports events in, 4 the file it leaves its output
+ * in. All of them are under one credit.
+ */
+export type Source = 1 | 2 | 3 | 4;
+
+/** So much is read of an events file, and one byte more, by which the reader knows that there was more. */
+export const MAX_EVENTS_FILE_BYTES = 16 * 1024 * 1024;
+/** And of an output file. */
+export const MAX_OUTPUT_FILE_BYTES = 256 * 1024;
+
+/**
+ * In sources 3 and 4: what could not be read, and why, up to the end of the line. No UTF-8 text holds this byte, so it
+ * is the supervisor's; a tool that writes it itself only gives a false reason why it is not understood.
+ */
+export const UNREAD_MARK = 0xff;
+
+/** `cut`: not all was read, for the tool was told to stop or its files did not answer. */
+export const UNREAD_REASONS = ['not_a_file', 'unreadable', 'cut'] as const;
+
+export type UnreadReason = (typeof UNREAD_REASONS)[number];
+
 /** What a tool wrote: the bytes as they came, never decoded on the way. */
 export interface OutputChunk {
   readonly key: number;
-  readonly stream: 1 | 2;
+  readonly source: Source;
   /** Milliseconds of the epoch when the supervisor read it. */
   readonly at: number;
   readonly bytes: Buffer;
@@ -107,7 +140,7 @@ export function outputFrame(chunk: OutputChunk, space?: Buffer): Buffer {
   frame.writeUInt32BE(bytes - 4, 0);
   frame.writeUInt8(FRAME_OUTPUT, 4);
   frame.writeDoubleBE(chunk.key, 5);
-  frame.writeUInt8(chunk.stream, 13);
+  frame.writeUInt8(chunk.source, 13);
   frame.writeDoubleBE(chunk.at, 14);
   chunk.bytes.copy(frame, OUTPUT_OVERHEAD_BYTES);
   return frame;
@@ -116,12 +149,16 @@ export function outputFrame(chunk: OutputChunk, space?: Buffer): Buffer {
 /** Throws FrameError. The bytes share the payload's memory. */
 export function decodeOutput(payload: Buffer): OutputChunk {
   if (payload.length < OUTPUT_HEADER_BYTES) throw new FrameError('short output frame');
-  const stream = payload.readUInt8(8);
-  if (stream !== 1 && stream !== 2) throw new FrameError('output of an unknown stream');
+  const source = payload.readUInt8(8);
+  if (!isSource(source)) throw new FrameError('output of an unknown source');
   return {
     key: payload.readDoubleBE(0),
-    stream,
+    source,
     at: payload.readDoubleBE(9),
     bytes: payload.subarray(OUTPUT_HEADER_BYTES),
   };
+}
+
+function isSource(value: number): value is Source {
+  return value >= 1 && value <= 4;
 }

@@ -1,6 +1,6 @@
 /**
  * From a plan to a process: checks everything that can be checked, writes the files, spawns.
- * Invariant: the tool gets exactly the plan's environment and three descriptors, leads a session and group of its own,
+ * Invariant: the tool gets exactly the plan's environment, the places of its reports and three descriptors, leads a session and group of its own,
  * and where util-linux is there the kernel kills it when the supervisor dies.
  */
 import { type ChildProcess, type StdioOptions, spawn, spawnSync } from 'node:child_process';
@@ -12,6 +12,7 @@ import { openForOutput, type PipeEnds } from './fifo.js';
 import { createFolder } from './folder.js';
 import type { FileRef, LaunchFailure, ToolPlan } from './plan.js';
 import { checkFolder, findProgram, findSystemProgram } from './program.js';
+import type { ReportPaths } from './reports.js';
 
 /** A plan that can be spawned: names resolved, files written. */
 export interface PreparedTool {
@@ -21,6 +22,7 @@ export interface PreparedTool {
   readonly cwd: string;
   /** File that holds the standard input; its name is gone once the tool is spawned, or `dropTool` was called. */
   readonly stdinPath: string | null;
+  readonly reports: ReportPaths;
 }
 
 export interface SpawnedTool {
@@ -28,7 +30,12 @@ export interface SpawnedTool {
   readonly pgid: number;
   /** Reading ends of stdout and stderr, the caller's to close. */
   readonly outputFds: readonly [number, number];
+  readonly reports: ReportPaths;
 }
+
+/** Where a tool reports, in its private folder; not there before it writes, so that one that is silent costs nothing. */
+const EVENTS_FILE = '.capstan-events.jsonl';
+const OUTPUT_FILE = '.capstan-output.json';
 
 /** stdout and stderr. */
 export const PIPES_PER_TOOL = 2;
@@ -58,10 +65,16 @@ export async function prepareTool(plan: ToolPlan, folder: string): Promise<Prepa
   const resolved = (item: string | FileRef) => (typeof item === 'string' ? item : refPath(item, folder));
   const [name = '', ...args] = plan.argv.map(resolved);
   const given = Object.entries(plan.env).map(([key, value]) => [key, resolved(value)] as const);
-  const env: Record<string, string> = Object.fromEntries([['HOME', folder], ...given]);
+  const reports = { events: join(folder, EVENTS_FILE), output: join(folder, OUTPUT_FILE) };
+  // Behind the plan's own: a tool that reports to another place would not be heard.
+  const told = [
+    ['CAPSTAN_EVENTS_FILE', reports.events],
+    ['CAPSTAN_OUTPUT_FILE', reports.output],
+  ];
+  const env: Record<string, string> = Object.fromEntries([['HOME', folder], ...given, ...told]);
   const program = findProgram(name, env.PATH, cwd);
   if (typeof program !== 'string') return program;
-  if (plan.stdin === null) return { program, args, env, cwd, stdinPath: null };
+  if (plan.stdin === null) return { program, args, env, cwd, stdinPath: null, reports };
   // Beside the folder, so that the tool never sees it. Written here: between the judgement and the spawn no disk waits.
   const stdinPath = `${folder}.stdin`;
   try {
@@ -70,7 +83,7 @@ export async function prepareTool(plan: ToolPlan, folder: string): Promise<Prepa
     unlink(stdinPath, () => {});
     return failureOf(error, 'write the standard input');
   }
-  return { program, args, env, cwd, stdinPath };
+  return { program, args, env, cwd, stdinPath, reports };
 }
 
 /** For a tool that was prepared and is not spawned. */
@@ -106,7 +119,7 @@ export async function spawnTool(
     const [command = '', ...args] = [...wrapper, tool.program, ...tool.args];
     child = spawn(command, args, { cwd: tool.cwd, env: tool.env, stdio, detached: true });
     if (child.pid !== undefined) {
-      return { child, pgid: child.pid, outputFds: [out.readFd, err.readFd] };
+      return { child, pgid: child.pid, outputFds: [out.readFd, err.readFd], reports: tool.reports };
     }
   } catch (error) {
     return fail(error);

@@ -4,7 +4,7 @@
  */
 import type { OutputChunk } from './frames.js';
 import { GroupWatch, signalGroup } from './groups.js';
-import type { LaunchFailure, Refusal, ToolEnd, ToolPlan } from './plan.js';
+import type { LaunchFailure, Plan, Refusal, ToolEnd } from './plan.js';
 import type { SupervisorEvent } from './protocol.js';
 
 const KILL_AGAIN_MS = 250;
@@ -15,7 +15,7 @@ export interface Launch {
   readonly incarnation: string;
   readonly runId: string;
   readonly fence: number;
-  readonly plan: ToolPlan;
+  readonly plan: Plan;
 }
 
 /** `started` comes before output, output before `ended`; exactly one of ended, failed and refused comes, last. */
@@ -77,8 +77,8 @@ export class Launches {
         launch.handlers.onFailed({ code: event.code, detail: event.detail });
         break;
       case 'ended': {
-        const { exitCode, signal, cause, leftovers, at } = event;
-        launch.handlers.onEnded({ exitCode, signal, cause, leftovers, at });
+        const { exitCode, signal, cause, leftovers, verdict, at } = event;
+        launch.handlers.onEnded({ exitCode, signal, cause, leftovers, verdict, at });
       }
     }
   }
@@ -91,7 +91,8 @@ export class Launches {
   async #lose(key: number, launch: Open): Promise<void> {
     if (launch.pgid !== null) await this.#killUntilEmpty(launch.pgid);
     this.#open.delete(key);
-    launch.handlers.onEnded({ exitCode: null, signal: null, cause: 'lost', leftovers: false, at: Date.now() });
+    const end = { exitCode: null, signal: null, leftovers: false, verdict: null } as const;
+    launch.handlers.onEnded({ ...end, cause: 'lost', at: Date.now() });
   }
 
   /** However long it takes: an end told earlier would be a lie. */

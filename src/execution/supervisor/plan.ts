@@ -31,6 +31,28 @@ export interface ToolPlan {
   readonly timeoutMs: number | null;
 }
 
+/** One request to a server, checked and complete; `Capstan-Run-Id`, `Capstan-Fence` and a `User-Agent` are added. */
+export interface HttpRequest {
+  readonly method: string;
+  /** Absolute, http or https, without credentials and fragment. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+  /** Null: any 2xx. */
+  readonly expectedStatus: readonly number[] | null;
+  /** How many redirects are followed; one more is the answer itself. */
+  readonly followRedirects: number;
+}
+
+/** A run whose tool is a request. Its answer's body comes as stdout, what is to be kept of it as the output file. */
+export interface HttpPlan {
+  readonly http: HttpRequest;
+  /** Counted from the moment it was handed to the process that makes it. */
+  readonly timeoutMs: number;
+}
+
+export type Plan = ToolPlan | HttpPlan;
+
 export const STOP_CAUSES = ['cancel', 'drain', 'lost'] as const;
 
 /** Why the replica asks for a stop. */
@@ -54,11 +76,22 @@ export interface LaunchFailure {
   readonly detail: string;
 }
 
-/** The end of a tool: exit code or signal as the kernel gave it (both null only when the supervisor was lost). */
+export const VERDICT_CODES = ['ok', 'tool_failed', 'denied', 'internal'] as const;
+
+/** How a tool without an exit status judges its own end: `ok`, or what went wrong. */
+export interface Verdict {
+  readonly ok: boolean;
+  readonly code: (typeof VERDICT_CODES)[number];
+  readonly detail: string;
+}
+
+/** The end of a tool: exit code or signal as the kernel gave it (both null for a request, and when the supervisor was lost). */
 export interface ToolEnd {
   readonly exitCode: number | null;
   readonly signal: string | null;
   readonly cause: EndCause;
   /** The first process ended by itself, others of its group outlived it and had to be stopped. */
   readonly leftovers: boolean;
+  /** Of a request that ended by itself; null for processes, and for a request that was stopped. */
+  readonly verdict: Verdict | null;
 }

@@ -8,7 +8,9 @@ import {
   type EndCause,
   FAILURE_CODES,
   type FileRef,
+  type HttpRequest,
   type LaunchFailure,
+  type Plan,
   type PlanFile,
   REFUSALS,
   type Refusal,
@@ -16,7 +18,10 @@ import {
   type StopCause,
   type ToolEnd,
   type ToolPlan,
+  VERDICT_CODES,
+  type Verdict,
 } from './plan.js';
+import { count, type Fields, fields, flag, groupId, list, mapOf, oneOf, orNull, parseFields, text } from './wire.js';
 
 /** Output a tool may have under way before the replica grants more. */
 export const INITIAL_CREDIT_BYTES = 256 * 1024;
@@ -28,6 +33,15 @@ export interface Hello {
   readonly graceMs: number;
   readonly deadlineMs: number;
   readonly root: string;
+  readonly http: HttpSettings;
+}
+
+/** How requests of runs are made. */
+export interface HttpSettings {
+  /** IP addresses and CIDR ranges that may be connected to besides public ones; `*` alone is all. */
+  readonly allow: readonly string[];
+  /** Sent by requests that name none. */
+  readonly userAgent: string;
 }
 
 export interface Start {
@@ -36,7 +50,7 @@ export interface Start {
   readonly incarnation: string;
   readonly runId: string;
   readonly fence: number;
-  readonly plan: ToolPlan;
+  readonly plan: Plan;
 }
 
 export type Command =
@@ -56,11 +70,9 @@ export type SupervisorEvent =
   | ({ readonly type: 'ended'; readonly key: number; readonly at: number } & ToolEnd)
   | { readonly type: 'ack'; readonly seq: number };
 
-type Fields = Record<string, unknown>;
-
 /** Throws FrameError. */
 export function decodeCommand(payload: Buffer): Command {
-  const m = fields(parse(payload));
+  const m = parseFields(payload);
   switch (m.type) {
     case 'hello':
       return {
@@ -69,6 +81,7 @@ export function decodeCommand(payload: Buffer): Command {
         graceMs: count(m.graceMs),
         deadlineMs: count(m.deadlineMs),
         root: text(m.root),
+        http: httpSettings(m.http),
       };
     case 'start':
       return {
@@ -94,7 +107,7 @@ export function decodeCommand(payload: Buffer): Command {
 
 /** Throws FrameError. */
 export function decodeEvent(payload: Buffer): SupervisorEvent {
-  const m = fields(parse(payload));
+  const m = parseFields(payload);
   switch (m.type) {
     case 'ready':
       return { type: 'ready', pid: count(m.pid) };
@@ -108,10 +121,11 @@ export function decodeEvent(payload: Buffer): SupervisorEvent {
       return {
         type: 'ended',
         key: count(m.key),
-        exitCode: m.exitCode === null ? null : count(m.exitCode),
-        signal: m.signal === null ? null : text(m.signal),
+        exitCode: orNull(m.exitCode, count),
+        signal: orNull(m.signal, text),
         cause: oneOf<EndCause>(m.cause, END_CAUSES),
         leftovers: flag(m.leftovers),
+        verdict: orNull(m.verdict, verdict),
         at: count(m.at),
       };
     case 'ack':
@@ -121,16 +135,44 @@ export function decodeEvent(payload: Buffer): SupervisorEvent {
   }
 }
 
-function plan(value: unknown): ToolPlan {
+/** Also read by the process that makes requests, from its own messages. */
+export function httpSettings(value: unknown): HttpSettings {
+  const m = fields(value);
+  return { allow: list(m.allow).map(text), userAgent: text(m.userAgent) };
+}
+
+/** Also read by the process that makes requests, from its own messages. */
+export function verdict(value: unknown): Verdict {
+  const m = fields(value);
+  return { ok: flag(m.ok), code: oneOf(m.code, VERDICT_CODES), detail: text(m.detail) };
+}
+
+function plan(value: unknown): Plan {
+  const m = fields(value);
+  return 'http' in m ? { http: httpRequest(m.http), timeoutMs: count(m.timeoutMs) } : toolPlan(m);
+}
+
+/** Also read by the process that makes requests, from its own messages. */
+export function httpRequest(value: unknown): HttpRequest {
   const m = fields(value);
   return {
+    method: text(m.method),
+    url: text(m.url),
+    headers: mapOf(m.headers, text),
+    body: orNull(m.body, text),
+    expectedStatus: orNull(m.expectedStatus, (statuses) => list(statuses).map(count)),
+    followRedirects: count(m.followRedirects),
+  };
+}
+
+function toolPlan(m: Fields): ToolPlan {
+  return {
     argv: list(m.argv).map(textOrRef),
-    // fromEntries defines each name as it is, `__proto__` included.
-    env: Object.fromEntries(Object.entries(fields(m.env)).map(([name, item]) => [name, textOrRef(item)])),
-    cwd: m.cwd === null ? null : text(m.cwd),
-    stdin: m.stdin === null ? null : text(m.stdin),
+    env: mapOf(m.env, textOrRef),
+    cwd: orNull(m.cwd, text),
+    stdin: orNull(m.stdin, text),
     files: list(m.files).map(planFile),
-    timeoutMs: m.timeoutMs === null ? null : count(m.timeoutMs),
+    timeoutMs: orNull(m.timeoutMs, count),
   };
 }
 
@@ -143,50 +185,4 @@ function textOrRef(value: unknown): string | FileRef {
   if (typeof value === 'string') return value;
   const m = fields(value);
   return { file: text(m.file), prefix: m.prefix === undefined ? '' : text(m.prefix) };
-}
-
-function parse(payload: Buffer): unknown {
-  try {
-    return JSON.parse(payload.toString());
-  } catch {
-    throw new FrameError('not JSON');
-  }
-}
-
-function fields(value: unknown): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new FrameError('not an object');
-  return value as Fields;
-}
-
-function list(value: unknown): unknown[] {
-  if (!Array.isArray(value)) throw new FrameError('not a list');
-  return value;
-}
-
-function text(value: unknown): string {
-  if (typeof value !== 'string') throw new FrameError('not a text');
-  return value;
-}
-
-function flag(value: unknown): boolean {
-  if (typeof value !== 'boolean') throw new FrameError('not a flag');
-  return value;
-}
-
-function count(value: unknown): number {
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw new FrameError('not a count');
-  return value;
-}
-
-// kill(-1) is every process of the user, kill(0) the caller's own group.
-function groupId(value: unknown): number {
-  const pgid = count(value);
-  if (pgid < 2) throw new FrameError('not a process group');
-  return pgid;
-}
-
-function oneOf<T extends string>(value: unknown, known: readonly T[]): T {
-  const found = known.find((item) => item === value);
-  if (found === undefined) throw new FrameError('not a known word');
-  return found;
 }

@@ -24,8 +24,9 @@ import {
 } from './frames.js';
 import { type Launch, Launches, type LaunchHandlers } from './launches.js';
 import type { StopCause } from './plan.js';
-import { type Command, decodeEvent } from './protocol.js';
+import { type Command, decodeEvent, type HttpSettings } from './protocol.js';
 
+const DEFAULT_HTTP: HttpSettings = { allow: [], userAgent: 'capstan' };
 const READY_LIMIT_MS = 15_000;
 /** What a shutdown may take beyond the grace period. */
 const SHUTDOWN_EXTRA_MS = 5_000;
@@ -37,6 +38,8 @@ export interface SupervisorOptions {
   readonly graceMs: number;
   /** From the time a renewal was sent to TERM. */
   readonly deadlineMs: number;
+  /** How requests of runs are made; by default to public addresses only. */
+  readonly http?: HttpSettings;
   /** Compiled entry; by default the one beside this file. */
   readonly entry?: URL;
   /** Where the supervisor's folder is made; by default the system's folder for temporary files. */
@@ -143,12 +146,12 @@ export class Supervisor {
 
   /** Greets, and waits for the answer; `startSupervisor` does this. */
   async begin(options: SupervisorOptions): Promise<void> {
-    const { incarnation, graceMs, deadlineMs } = options;
+    const { incarnation, graceMs, deadlineMs, http = DEFAULT_HTTP } = options;
     this.#graceMs = graceMs;
     const ready = new Promise<'ready'>((resolve) => {
       this.#onReady = () => resolve('ready');
     });
-    this.#send({ type: 'hello', incarnation, graceMs, deadlineMs, root: this.#root });
+    this.#send({ type: 'hello', incarnation, graceMs, deadlineMs, root: this.#root, http });
     const timer = setTimeout(() => this.destroy(), READY_LIMIT_MS);
     const outcome = await Promise.race([ready, this.#exited]);
     clearTimeout(timer);

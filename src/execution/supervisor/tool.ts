@@ -4,17 +4,21 @@
  *   running    the first process lives.            Left when it exits.
  *   leaving    it exited, others of its group live. They may finish for SETTLE_MS, then TERM, then KILL. Left when the
  *              group is empty; skipped when it is so at once.
- *   draining   the group is empty.                 What its pipes still hold is read, credit or not. Left when both are closed.
+ *   draining   the group is empty.                 What its pipes still hold is read, credit or not; what its report files
+ *                                                  hold, as credit comes. A stop now only ends that wait, after its grace.
+ *                                                  Left when the pipes are closed and the files read.
  *   ended      reported, exactly once, after all output.
  *
  * Invariants: the first cause of an end stays; a tool told to stop is never reprieved, a later stop can only bring
  * KILL forward; nothing is signalled once the group was seen empty, because its number may then be anyone's.
  */
+import type { Source } from './frames.js';
 import { type GroupWatch, signalGroup } from './groups.js';
 import type { SpawnedTool } from './launch.js';
 import { OutputPipe } from './output.js';
 import type { EndCause, ToolEnd } from './plan.js';
 import { INITIAL_CREDIT_BYTES } from './protocol.js';
+import { ReportFiles } from './reports.js';
 
 /** A last `tee` or process substitution ends by itself a moment after the shell; killed at once, it loses its output. */
 const SETTLE_MS = 250;
@@ -28,7 +32,7 @@ export interface ToolPorts {
   readonly graceMs: number;
   readonly groups: GroupWatch;
   /** The bytes are valid during the call only. */
-  onOutput(stream: 1 | 2, bytes: Buffer): void;
+  onOutput(source: Source, bytes: Buffer): void;
   /** False while the replica does not take output; `resumeOutput` follows. */
   mayRead(): boolean;
   onEnded(end: ToolEnd): void;
@@ -38,8 +42,10 @@ export class Tool {
   readonly pgid: number;
   readonly #ports: ToolPorts;
   readonly #pipes: readonly OutputPipe[];
+  readonly #reports: ReportFiles;
   #mode: 'running' | 'leaving' | 'draining' | 'ended' = 'running';
   #openPipes = 2;
+  #areReportsRead = false;
   #credit = INITIAL_CREDIT_BYTES;
   #cause: EndCause | null = null;
   #exit: { readonly exitCode: number | null; readonly signal: string | null } = { exitCode: null, signal: null };
@@ -47,6 +53,7 @@ export class Tool {
   #killAtMs = Number.POSITIVE_INFINITY;
   #killTimer: NodeJS.Timeout | undefined;
   #settleTimer: NodeJS.Timeout | undefined;
+  #hurryTimer: NodeJS.Timeout | undefined;
   #timeoutTimer: NodeJS.Timeout | undefined;
 
   /** Must be made in the turn of the spawn, or the exit could be missed. */
@@ -54,13 +61,22 @@ export class Tool {
     this.pgid = spawned.pgid;
     this.#ports = ports;
     this.#pipes = spawned.outputFds.map((fd, index) => this.#openPipe(fd, index === 0 ? 1 : 2));
+    this.#reports = new ReportFiles(spawned.reports, {
+      onBytes: (source, bytes) => this.#take(source, bytes),
+      canRead: () => this.#canRead(),
+    });
     spawned.child.once('exit', (exitCode, signal) => this.#leaderExited(exitCode, signal));
     if (timeoutMs !== null) this.#armTimeout(performance.now() + timeoutMs);
   }
 
   /** TERM to the group, and KILL after `graceMs`; with 0 only KILL, at once. */
   stop(cause: EndCause, graceMs: number): void {
-    if (this.#mode === 'draining' || this.#mode === 'ended') return;
+    if (this.#mode === 'ended') return;
+    if (graceMs <= 0) this.#reports.hurry();
+    if (this.#mode === 'draining') {
+      this.#hurryTimer ??= setTimeout(() => this.#reports.hurry(), graceMs);
+      return;
+    }
     const isFirst = this.#cause === null;
     this.#cause ??= cause;
     if (isFirst && graceMs > 0) this.#term();
@@ -77,18 +93,21 @@ export class Tool {
   /** Nobody wants the output any more: it is read so that the tool can end, however much it is. */
   discardOutput(): void {
     this.#credit = Number.POSITIVE_INFINITY;
+    this.#reports.giveUp();
     this.resumeOutput();
   }
 
   resumeOutput(): void {
-    if (this.#canRead()) for (const pipe of this.#pipes) pipe.resume();
+    if (!this.#canRead()) return;
+    // They first, or a tool that talks without a pause would use up all credit before its reports get any.
+    this.#reports.resume();
+    for (const pipe of this.#pipes) pipe.resume();
   }
 
-  #openPipe(fd: number, stream: 1 | 2): OutputPipe {
+  #openPipe(fd: number, source: Source): OutputPipe {
     return new OutputPipe(fd, {
       onBytes: (bytes) => {
-        this.#credit -= bytes.length;
-        this.#ports.onOutput(stream, bytes);
+        this.#take(source, bytes);
         return this.#canRead();
       },
       onClosed: () => {
@@ -96,6 +115,11 @@ export class Tool {
         this.#endWhenDrained();
       },
     });
+  }
+
+  #take(source: Source, bytes: Buffer): void {
+    this.#credit -= bytes.length;
+    this.#ports.onOutput(source, bytes);
   }
 
   #canRead(): boolean {
@@ -133,13 +157,17 @@ export class Tool {
     clearTimeout(this.#killTimer);
     this.#mode = 'draining';
     for (const pipe of this.#pipes) pipe.readRest();
-    this.#endWhenDrained();
+    void this.#reports.readRest().then(() => {
+      this.#areReportsRead = true;
+      this.#endWhenDrained();
+    });
   }
 
   #endWhenDrained(): void {
-    if (this.#mode !== 'draining' || this.#openPipes > 0) return;
+    if (this.#mode !== 'draining' || this.#openPipes > 0 || !this.#areReportsRead) return;
     this.#mode = 'ended';
-    this.#ports.onEnded({ ...this.#exit, cause: this.#cause ?? 'self', leftovers: this.#leftovers });
+    clearTimeout(this.#hurryTimer);
+    this.#ports.onEnded({ ...this.#exit, cause: this.#cause ?? 'self', leftovers: this.#leftovers, verdict: null });
   }
 
   #term(): void {

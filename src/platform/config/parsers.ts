@@ -3,6 +3,7 @@
  * Invariant: no accepted value holds a control character, so an accepted value may be shown.
  */
 import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 import { parseDuration } from '../../kernel/duration.js';
 import { Bug } from '../../kernel/problems.js';
 import type { Parser } from './setting.js';
@@ -27,6 +28,23 @@ export function duration(min: string, max: string): Parser<number> {
     expects: `duration ${min} to ${max} (an integer and ms, s, m, h or d)`,
     parse: (text) => within(minMs, maxMs, text === '0' ? 0 : parseDuration(text)),
   };
+}
+
+const BYTES_OF = Object.freeze({ KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 });
+
+/** Bytes. The bounds are sizes as text. */
+export function size(min: string, max: string): Parser<number> {
+  const [minBytes, maxBytes] = [parseSize(min), parseSize(max)];
+  if (minBytes === undefined || maxBytes === undefined) throw new Bug(`no range of sizes: ${min} to ${max}`);
+  return {
+    expects: `size ${min} to ${max} (an integer and KiB, MiB or GiB)`,
+    parse: (text) => within(minBytes, maxBytes, parseSize(text)),
+  };
+}
+
+function parseSize(text: string): number | undefined {
+  const [, count, unit] = /^([1-9]\d{0,8})(KiB|MiB|GiB)$/.exec(text) ?? [];
+  return count === undefined ? undefined : Number(count) * BYTES_OF[unit as keyof typeof BYTES_OF];
 }
 
 export function oneOf<const T extends string>(...words: readonly T[]): Parser<T> {
@@ -73,6 +91,26 @@ export const credential: Parser<string> = {
   expects: '24 to 255 visible ASCII characters',
   parse: matching(/^[\x21-\x7e]{24,255}$/),
 };
+
+/** IP addresses and CIDR ranges in the order given, or `['*']` for all of them. */
+export const addressRanges: Parser<readonly string[]> = {
+  expects: 'comma list of IP addresses and CIDR ranges, or * alone for all',
+  parse: (text) => {
+    if (text === '*') return ['*'];
+    const ranges = text.split(',').map((range) => range.trim());
+    return ranges.every(isAddressRange) ? [...new Set(ranges)] : undefined;
+  },
+};
+
+/** IPv4 in four decimal parts only: `10.1` is meant by nobody, and is 10.0.0.1 to a parser of old. */
+function isAddressRange(text: string): boolean {
+  const { IPv4, IPv6 } = ipaddr;
+  if (IPv4.isValidFourPartDecimal(text) || IPv4.isValidCIDRFourPartDecimal(text)) return true;
+  // Addresses are judged as IPv4 where they reach IPv4, so a range of mapped ones would never match.
+  const [base = ''] = text.split('/');
+  const isIPv6 = isIP(base) === 6 && !base.includes('%') && !IPv6.parse(base).isIPv4MappedAddress();
+  return isIPv6 && (text === base || IPv6.isValidCIDR(text));
+}
 
 /** The nearest legal worker name to a host's name, which may be longer and hold other characters. */
 export function workerNameFrom(hostName: string): string {

@@ -4,6 +4,7 @@
  */
 import { hostname } from 'node:os';
 import {
+  addressRanges,
   credential,
   directory,
   duration,
@@ -12,6 +13,7 @@ import {
   oneOf,
   postgresUrl,
   queueNames,
+  size,
   workerName,
   workerNameFrom,
 } from './parsers.js';
@@ -160,6 +162,20 @@ export const SETTINGS = Object.freeze({
     value: duration('1d', '90d'),
     default: '7d',
     help: 'How long an Idempotency-Key is kept after its run ended.',
+  }),
+  outputLimitBytes: setting({
+    name: 'CAPSTAN_OUTPUT_LIMIT',
+    group: 'Runs',
+    value: size('1MiB', '1GiB'),
+    default: '64MiB',
+    help: 'Output kept of each run: the first half of it stays, behind that the oldest goes.',
+  }),
+  httpAllow: setting({
+    name: 'CAPSTAN_HTTP_ALLOW',
+    group: 'Runs',
+    value: addressRanges,
+    default: { shown: 'none', value: () => [] },
+    help: 'Private, loopback and other addresses that are not public to which runs may send requests.',
   }),
   logLevel: setting({
     name: 'CAPSTAN_LOG_LEVEL',

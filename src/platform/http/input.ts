@@ -6,6 +6,7 @@ import {
   getMetadataStorage,
   registerDecorator,
   ValidateIf,
+  type ValidationArguments,
   type ValidationError,
   type ValidationOptions,
   validateSync,
@@ -16,8 +17,11 @@ import { type InputFault, invalidInput } from '../../kernel/problems.js';
 type Dto = abstract new () => object;
 type Members = Readonly<Record<string, unknown>>;
 
-/** Finds what is wrong with a value: pointers are relative to it (`''` is the value itself, `/0` its first item). */
-export type FindFaults = (value: unknown) => readonly InputFault[];
+/**
+ * Finds what is wrong with a value: pointers are relative to it (`''` is the value itself, `/0` its first item).
+ * `owner` is the DTO that it is a member of, for a rule between two members.
+ */
+export type FindFaults = (value: unknown, owner: object) => readonly InputFault[];
 
 const HOLDS = 'holds';
 
@@ -33,7 +37,9 @@ export function Holds(findFaults: FindFaults): PropertyDecorator {
       name: HOLDS,
       target: target.constructor,
       propertyName: String(key),
-      validator: { validate: (value: unknown) => findFaults(value).length === 0 },
+      validator: {
+        validate: (value: unknown, at?: ValidationArguments) => findFaults(value, at?.object ?? {}).length === 0,
+      },
     });
   };
 }
@@ -84,7 +90,10 @@ function faultsOf(error: ValidationError, prefix: string): InputFault[] {
   const pointer = `${prefix}${escapePointer(error.property)}`;
   const findFaults = error.constraints && HOLDS in error.constraints ? ruleAt(error.target, error.property) : undefined;
   if (findFaults) {
-    return findFaults(error.value).map((fault) => ({ pointer: pointer + fault.pointer, message: fault.message }));
+    return findFaults(error.value, error.target ?? {}).map((fault) => ({
+      pointer: pointer + fault.pointer,
+      message: fault.message,
+    }));
   }
   const messages = Object.values(error.constraints ?? { unknown: 'is invalid' });
   // The library begins its messages with the member's name, which the pointer says already.

@@ -45,7 +45,7 @@ function parse(text: string): JsonValue {
 }
 
 /** Counts brackets outside strings: the parser itself takes any depth, the walks behind it are recursive. */
-function isTooDeep(text: string): boolean {
+export function isTooDeep(text: string): boolean {
   let depth = 0;
   let inString = false;
   for (let i = 0; i < text.length; i += 1) {
@@ -63,7 +63,7 @@ function isTooDeep(text: string): boolean {
 }
 
 /** The pointer of a member that a careless copy would turn into a prototype. */
-function findPrototypeAccess(value: JsonValue, pointer: string): string | undefined {
+export function findPrototypeAccess(value: JsonValue, pointer: string): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [key, member] of Object.entries(value)) {
     const at = `${pointer}/${escapePointer(key)}`;

@@ -46,12 +46,15 @@ export function nextPage(
   reply: FastifyReply,
   last: PagePlace | undefined,
 ): string | null {
-  if (!last) return null;
-  const next = encodeCursor(prefix, last);
+  return last ? linkNext(request, reply, encodeCursor(prefix, last)) : null;
+}
+
+/** Gives a cursor of the next page as a `Link` header too. */
+export function linkNext(request: FastifyRequest, reply: FastifyReply, cursor: string): string {
   const url = new URL(request.url, 'http://capstan');
-  url.searchParams.set('cursor', next);
+  url.searchParams.set('cursor', cursor);
   void reply.header('link', `<${url.pathname}${url.search}>; rel="next"`);
-  return next;
+  return cursor;
 }
 
 function encodeCursor(prefix: IdPrefix, { at, id }: PagePlace): string {

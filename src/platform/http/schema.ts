@@ -5,7 +5,10 @@
 import type { ApiPropertyOptions } from '@nestjs/swagger';
 
 /** `type` or null. */
-export function nullable(type: 'string' | 'integer' | 'object', rest: ApiPropertyOptions = {}): ApiPropertyOptions {
+export function nullable(
+  type: 'string' | 'integer' | 'object' | 'array',
+  rest: ApiPropertyOptions = {},
+): ApiPropertyOptions {
   return { type, nullable: true, ...rest } as unknown as ApiPropertyOptions;
 }
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, openSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -75,6 +75,19 @@ describe('when the replica is killed', () => {
     replica.process.kill('SIGKILL');
     await until('the group is empty', () => livingMembers(replica.pgid).length === 0);
     expect(linesOf(file)).toEqual(['cleaned']);
+  });
+
+  it('S4-21 what a tool reported and nobody took holds up nothing', async () => {
+    const script = 'echo up; until [ -e go ]; do sleep 0.01; done; head -c 2000000 /dev/zero > "$CAPSTAN_EVENTS_FILE"';
+    const replica = await startReplica(shell(script), { graceMs: 20_000 });
+    await until('the tool is up', () => replica.said().some((line) => line.output === 'up\n'));
+    replica.process.kill('SIGSTOP');
+    writeFileSync(`/proc/${replica.pgid}/cwd/go`, '');
+    await until('the group is empty', () => livingMembers(replica.pgid).length === 0);
+    expect(isRunning(replica.supervisor)).toBe(true);
+    replica.process.kill('SIGKILL');
+    await until('the supervisor has ended', () => !isRunning(replica.supervisor), 5_000);
+    expect(readdirSync(replica.temp)).toEqual([]);
   });
 
   it('S4-21 a tool that ignores TERM is killed after the grace period', async () => {

@@ -119,7 +119,7 @@ describe('how a tool ends', () => {
 });
 
 describe('how a tool is stopped', () => {
-  it('S4-21 politely: TERM first, and what its handler writes is kept', async () => {
+  it('S4-21 S4-93 politely: TERM first, and what its handler writes is kept', async () => {
     const rig = await startRig({ graceMs: 20_000 });
     const tool = rig.launch(shell('trap "echo cleaned; exit 9" TERM; echo up; while :; do sleep 0.05; done'));
     await until('the handler is set', () => tool.text(1) === 'up\n');

@@ -37,7 +37,7 @@ describe('frames', () => {
     const bodies = fc.array(fc.uint8Array({ maxLength: 300 }), { maxLength: 8 });
     fc.assert(
       fc.property(bodies, fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1 }), (parts, cuts) => {
-        const frames = parts.map((part) => outputFrame({ key: 1, stream: 2, at: 5, bytes: Buffer.from(part) }));
+        const frames = parts.map((part) => outputFrame({ key: 1, source: 2, at: 5, bytes: Buffer.from(part) }));
         const stream = Buffer.concat(frames);
         const reader = new FrameReader(1_000);
         const seen: Buffer[] = [];
@@ -63,7 +63,7 @@ describe('frames', () => {
   });
 
   it('of output carry key, stream, time and bytes', () => {
-    const chunk = { key: 2 ** 40, stream: 1 as const, at: 1_800_000_000_123, bytes: Buffer.from([0, 255, 10]) };
+    const chunk = { key: 2 ** 40, source: 1 as const, at: 1_800_000_000_123, bytes: Buffer.from([0, 255, 10]) };
     const [frame] = [...new FrameReader(1_000).read(outputFrame(chunk))];
     expect(frame?.type).toBe(FRAME_OUTPUT);
     expect(decodeOutput(frame?.payload ?? Buffer.alloc(0))).toEqual(chunk);

@@ -7,8 +7,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { onTestFinished } from 'vitest';
+import type { Source } from '../../../src/execution/supervisor/frames.js';
 import { encodeExtension } from '../../../src/execution/supervisor/keeper-frame.js';
-import type { LaunchFailure, Refusal, ToolEnd, ToolPlan } from '../../../src/execution/supervisor/plan.js';
+import type {
+  HttpRequest,
+  LaunchFailure,
+  Plan,
+  Refusal,
+  ToolEnd,
+  ToolPlan,
+} from '../../../src/execution/supervisor/plan.js';
 import { type Supervisor, startSupervisor } from '../../../src/execution/supervisor/supervisor.client.js';
 import { compiledSource } from '../../compiled.js';
 
@@ -17,6 +25,8 @@ export interface RigOptions {
   readonly deadlineMs?: number;
   /** False: the test sends the extensions itself. */
   readonly isRenewed?: boolean;
+  /** What `CAPSTAN_HTTP_ALLOW` would say. */
+  readonly allow?: readonly string[];
 }
 
 export interface Rig {
@@ -28,28 +38,37 @@ export interface Rig {
   /** The folder the supervisor was started in. */
   readonly temp: string;
   renew(extension?: { incarnation?: string; sentAtNs?: bigint }): number;
-  launch(plan: Partial<ToolPlan>, options?: { incarnation?: string; credit?: 'granted' | 'withheld' }): LaunchedTool;
+  launch(plan: Partial<ToolPlan>, options?: LaunchOptions): LaunchedTool;
+  /** A run of kind `http`. */
+  request(http: Partial<HttpRequest>, options?: LaunchOptions & { timeoutMs?: number }): LaunchedTool;
+}
+
+export interface LaunchOptions {
+  readonly incarnation?: string;
+  readonly credit?: 'granted' | 'withheld';
 }
 
 export interface LaunchedTool {
   readonly key: number;
+  readonly runId: string;
   readonly pgid: Promise<number>;
   /** Ended, failed or refused. */
   readonly outcome: Promise<Outcome>;
-  readonly chunks: { readonly stream: 1 | 2; readonly bytes: Buffer }[];
-  text(stream?: 1 | 2): string;
-  bytes(stream?: 1 | 2): Buffer;
+  readonly chunks: { readonly stream: Source; readonly bytes: Buffer }[];
+  text(stream?: Source): string;
+  bytes(stream?: Source): Buffer;
 }
 
 export type Outcome = Partial<ToolEnd> & { readonly refused?: Refusal; readonly failed?: LaunchFailure };
 
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
-  const { graceMs = 1_000, deadlineMs = 60_000, isRenewed = true } = options;
+  const { graceMs = 1_000, deadlineMs = 60_000, isRenewed = true, allow = [] } = options;
   const entry = pathToFileURL(join(await compiledSource(), 'execution/supervisor/supervisor.main.js'));
   const incarnation = randomUUID();
   const scratch = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
   const temp = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
-  const supervisor = await startSupervisor({ incarnation, graceMs, deadlineMs, entry, tempDir: temp });
+  const http = { allow, userAgent: 'capstan/test' };
+  const supervisor = await startSupervisor({ incarnation, graceMs, deadlineMs, http, entry, tempDir: temp });
   onTestFinished(async () => {
     await supervisor.shutdown();
     supervisor.closeKeeperFd();
@@ -65,16 +84,24 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   };
   if (isRenewed) renew();
   let key = 0;
-  const launch: Rig['launch'] = (plan, { incarnation: named = incarnation, credit = 'granted' } = {}) => {
+  const launchPlan = (plan: Plan, { incarnation: named = incarnation, credit = 'granted' }: LaunchOptions = {}) => {
     key += 1;
-    return launchTool(supervisor, { key, incarnation: named, plan: planOf(plan), isGranted: credit === 'granted' });
+    return launchTool(supervisor, { key, incarnation: named, plan, isGranted: credit === 'granted' });
   };
-  return { supervisor, pid: supervisor.pid ?? 0, incarnation, scratch, temp, renew, launch };
+  const launch: Rig['launch'] = (plan, options) => launchPlan(planOf(plan), options);
+  const request: Rig['request'] = (http, { timeoutMs = 60_000, ...options } = {}) =>
+    launchPlan({ http: requestOf(http), timeoutMs }, options);
+  return { supervisor, pid: supervisor.pid ?? 0, incarnation, scratch, temp, renew, launch, request };
 }
 
 export function planOf(plan: Partial<ToolPlan>): ToolPlan {
   const env = { PATH: '/usr/local/bin:/usr/bin:/bin' };
   return { argv: ['true'], env, cwd: null, stdin: null, files: [], timeoutMs: null, ...plan };
+}
+
+export function requestOf(http: Partial<HttpRequest>): HttpRequest {
+  const url = 'http://127.0.0.1/';
+  return { method: 'GET', url, headers: {}, body: null, expectedStatus: null, followRedirects: 0, ...http };
 }
 
 /** `sh -c script` */
@@ -84,9 +111,10 @@ export function shell(script: string): Pick<ToolPlan, 'argv'> {
 
 function launchTool(
   supervisor: Supervisor,
-  { key, incarnation, plan, isGranted }: { key: number; incarnation: string; plan: ToolPlan; isGranted: boolean },
+  { key, incarnation, plan, isGranted }: { key: number; incarnation: string; plan: Plan; isGranted: boolean },
 ): LaunchedTool {
   const chunks: LaunchedTool['chunks'] = [];
+  const runId = randomUUID();
   let onStarted: (pgid: number) => void;
   let onOutcome: (outcome: Outcome) => void;
   const pgid = new Promise<number>((resolve) => {
@@ -96,21 +124,22 @@ function launchTool(
     onOutcome = resolve;
   });
   supervisor.launch(
-    { key, incarnation, runId: randomUUID(), fence: 1, plan },
+    { key, incarnation, runId, fence: 1, plan },
     {
       onStarted: (started) => onStarted(started.pgid),
       onOutput: (chunk) => {
-        chunks.push({ stream: chunk.stream, bytes: Buffer.from(chunk.bytes) });
+        chunks.push({ stream: chunk.source, bytes: Buffer.from(chunk.bytes) });
         if (isGranted) supervisor.grantCredit(key, chunk.bytes.length);
       },
-      onEnded: ({ exitCode, signal, cause, leftovers }) => onOutcome({ exitCode, signal, cause, leftovers }),
+      onEnded: ({ exitCode, signal, cause, leftovers, verdict }) =>
+        onOutcome({ exitCode, signal, cause, leftovers, ...(verdict && { verdict }) }),
       onFailed: (failed) => onOutcome({ failed }),
       onRefused: (refused) => onOutcome({ refused }),
     },
   );
-  const bytes = (stream?: 1 | 2) =>
+  const bytes = (stream?: Source) =>
     Buffer.concat(chunks.filter((chunk) => (stream ?? chunk.stream) === chunk.stream).map((chunk) => chunk.bytes));
-  return { key, pgid, outcome, chunks, bytes, text: (stream) => bytes(stream).toString() };
+  return { key, runId, pgid, outcome, chunks, bytes, text: (stream) => bytes(stream).toString() };
 }
 
 /** Looks every 10 ms until `isSo`; fails naming `what` after `limitMs`. */

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { shell, startRig, until } from './rig.js';
 
 describe('what a tool is started with', () => {
-  it('F092 is the environment of its plan and nothing else, whatever the names', async () => {
+  it('F092 is the environment of its plan, the places for its reports and nothing else, whatever the names', async () => {
     const rig = await startRig();
     writeFileSync(join(rig.scratch, 'setpriv'), `#!/bin/sh\ntouch ${rig.scratch}/stolen\n`, { mode: 0o755 });
     const env = {
@@ -17,7 +17,10 @@ describe('what a tool is started with', () => {
     };
     const tool = rig.launch({ argv: ['env', '-0'], env });
     expect(await tool.outcome).toMatchObject({ exitCode: 0, cause: 'self' });
-    const seen = tool.text(1).split('\0').filter(Boolean).sort();
+    const all = tool.text(1).split('\0').filter(Boolean).sort();
+    const isPlace = (entry: string) => /^CAPSTAN_(EVENTS|OUTPUT)_FILE=\//.test(entry);
+    expect(all.filter(isPlace)).toHaveLength(2);
+    const seen = all.filter((entry) => !isPlace(entry));
     expect(seen).toEqual(
       Object.entries(env)
         .map(([name, value]) => `${name}=${value}`)

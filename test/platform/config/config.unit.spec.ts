@@ -68,6 +68,8 @@ describe('defaults', () => {
       runTimeoutMs: undefined,
       maxRunDurationMs: 30 * 86_400_000,
       idempotencyTtlMs: 7 * 86_400_000,
+      outputLimitBytes: 64 * 1024 * 1024,
+      httpAllow: [],
       logLevel: 'info',
       toolDeadlineMs: 18_000,
       toolPath: '/bin',

@@ -1,0 +1,111 @@
+/**
+ * `--wait`: copies a run's streams to ours until it ends, and hands its end on as an exit code. Ctrl-C leaves the run
+ * alone; on a terminal a second one within 3 s cancels it.
+ */
+import type { Submitted } from './api.js';
+import { EXIT_CODES, exitCodeOf } from './exit-codes.js';
+import { Failure, interrupted } from './failure.js';
+import { cutLine, follow, leftBehind } from './follow.js';
+import { span } from './print.js';
+import type { Run } from './resources.js';
+import type { Session } from './session.js';
+import type { StreamMessage } from './stream.js';
+
+export interface WaitOptions {
+  readonly wait?: boolean;
+  /** Milliseconds. */
+  readonly waitLimit?: number;
+}
+
+const SECOND_CTRL_C_MS = 3_000;
+
+/** What a command that made a run has to say, now or after its end. */
+export function conclude(session: Session, submitted: Submitted, options: WaitOptions): Promise<number> {
+  const isAwaited = options.wait === true || options.waitLimit !== undefined;
+  return isAwaited ? awaitEnd(session, submitted.value, options.waitLimit) : report(session, submitted);
+}
+
+async function report({ isJson, printer, shell }: Session, { document, value }: Submitted): Promise<number> {
+  if (isJson) await printer.document(document);
+  else await printer.line(value.id);
+  if (!isJson && shell.stdout.isTerminal) await shell.stderr.write(`see it: capstan show ${value.id}\n`);
+  return EXIT_CODES.done.code;
+}
+
+async function awaitEnd(session: Session, run: Run, limitMs: number | undefined): Promise<number> {
+  const { id } = run;
+  await session.note(`${id} submitted`);
+  const departure = new Departure(session, id);
+  session.leave = () => departure.begin();
+  try {
+    const options = { limitMs, take: (message: StreamMessage) => copy(session, message) };
+    // A program that wants one document wants no output: nothing of what is there already is sent for.
+    const { document, value } = await follow(session, run, session.isJson ? { ...options, tail: 0 } : options);
+    if (departure.canceling !== undefined) return await departure.canceling;
+    if (session.isJson) await session.printer.document(document);
+    await session.note(endLine(value));
+    return exitCodeOf(value);
+  } catch (error) {
+    if (departure.canceling !== undefined) return await departure.canceling;
+    throw error instanceof Failure && error.exit !== 'readerGone' ? error.of(id, leftBehind(id)) : error;
+  }
+}
+
+async function copy({ isJson, shell }: Session, message: StreamMessage): Promise<void> {
+  if (isJson) return;
+  if (message.type === 'output') await shell[message.stream].write(message.data);
+  // Standard output holds the tool's bytes and nothing else.
+  if (message.type === 'cut') {
+    await shell.stderr.write(`${shell.stderr.isLineOpen ? '\n' : ''}${cutLine(message.bytes)}\n`);
+  }
+}
+
+/** Ctrl-C, once or twice. Meanwhile the output goes on. */
+class Departure {
+  /** Set from the second Ctrl-C on: then the answer to the cancel is the end of the wait, not the end of the run. */
+  canceling: Promise<number> | undefined;
+
+  constructor(
+    private readonly session: Session,
+    private readonly id: string,
+  ) {}
+
+  async begin(): Promise<number> {
+    const { session, id } = this;
+    const { shell, isJson } = session;
+    const [follow, cancel] = leftBehind(id);
+    if (isJson || !shell.isInteractive) throw interrupted(`${id} goes on`).of(id, [follow, cancel]);
+    const again = shell.interrupted();
+    // The terminal has shown ^C on this line.
+    await shell.stderr.write('\n');
+    await session.note(`${id} goes on\n  ${follow}\n  ${cancel}, or Ctrl-C again within 3 s`);
+    const isSure = await Promise.race([again.then(() => true), shell.timing.delay(SECOND_CTRL_C_MS).then(() => false)]);
+    if (!isSure) return EXIT_CODES.interrupted.code;
+    this.canceling = this.cancel();
+    return await this.canceling;
+  }
+
+  private async cancel(): Promise<number> {
+    const { session, id } = this;
+    try {
+      await session.shell.stderr.write('\n');
+      const { value } = await session.api.cancel(id);
+      await session.note(cancelLine(value));
+      return EXIT_CODES.interrupted.code;
+    } catch (error) {
+      throw error instanceof Failure ? error.of(id, leftBehind(id)) : error;
+    }
+  }
+}
+
+/** What a cancel came to. */
+export function cancelLine({ id, state, endedAt }: Run): string {
+  return endedAt === null ? `${id} is being stopped` : `${id} ${state}`;
+}
+
+/** `run_… failed: exit code 7 (tool_failed) after 3.20s`. */
+export function endLine({ id, state, end, startedAt, endedAt }: Run): string {
+  const took = span(startedAt, endedAt);
+  const why = end === null || end.code === 'ok' ? '' : `: ${end.detail || 'no detail'} (${end.code})`;
+  return `${id} ${state}${why}${took === null ? '' : ` after ${took}`}`;
+}

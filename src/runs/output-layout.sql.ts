@@ -1,0 +1,57 @@
+/** How long a run's output is, what is missing of it, and which chunk holds a byte. No content is read here. */
+import type { Pool } from '../platform/db/db.js';
+import type { FenceOutput, OutputOf, OutputStream } from './output.js';
+
+/**
+ * What every fence wrote, in order. `fence` is the run's latest. Index: one probe per fence, and the length of a stored
+ * value is read without the value.
+ */
+export function outputByFence(
+  pool: Pool,
+  run: OutputOf & { readonly fence: number },
+  stream: OutputStream | undefined,
+): Promise<FenceOutput[]> {
+  return pool.run<FenceOutput[]>(
+    (sql) => sql`
+    select f.fence, coalesce(last.end, 0) as "end", c.run_id is not null as has_cut,
+           c.after_batch, c.through_batch, c.pos, c.stdout_pos, c.bytes, c.stdout_bytes
+    from generate_series(1, ${run.fence}::integer) as f (fence)
+    left join lateral (
+      select ${stream === undefined ? sql`o.pos` : sql`o.stream_pos`} + length(o.data) as "end"
+      from run_output o
+      where o.run_day = (${run.createdAt}::timestamptz at time zone 'UTC')::date
+        and o.run_id = ${run.id}
+        and o.fence = f.fence
+        and ${stream === undefined ? sql`true` : sql`o.stream = ${stream}`}
+      order by o.batch desc
+      limit 1
+    ) last on true
+    left join run_output_cuts c
+      on c.run_day = (${run.createdAt}::timestamptz at time zone 'UTC')::date
+      and c.run_id = ${run.id}
+      and c.fence = f.fence
+    order by f.fence`,
+  );
+}
+
+/** The chunk under a fence that holds the byte at `pos` of both streams or of the one; `undefined` when none does. */
+export async function chunkAt(
+  pool: Pool,
+  run: OutputOf,
+  fence: number,
+  stream: OutputStream | undefined,
+  pos: number,
+): Promise<number | undefined> {
+  const rows = await pool.run<{ batch: number }[]>(
+    (sql) => sql`
+    select batch
+    from run_output
+    where run_day = (${run.createdAt}::timestamptz at time zone 'UTC')::date
+      and run_id = ${run.id}
+      and fence = ${fence}
+      and ${stream === undefined ? sql`pos <= ${pos}` : sql`stream = ${stream} and stream_pos <= ${pos}`}
+    order by batch desc
+    limit 1`,
+  );
+  return rows[0]?.batch;
+}

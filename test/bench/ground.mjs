@@ -1,0 +1,160 @@
+/**
+ * What is measured: real replicas of a build over one PostgreSQL of their own in a temporary folder. Whatever was
+ * started here is on `undo`, so that an end at any moment leaves neither a process nor a file.
+ */
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+import pg from 'pg';
+import { Client } from './client.mjs';
+
+const READY_WITHIN_MS = 60_000;
+const STOPS_WITHIN_MS = 3_000;
+const SETTINGS = Object.freeze({
+  CAPSTAN_PORT: '0',
+  CAPSTAN_LOG_LEVEL: 'warn',
+  CAPSTAN_KILL_GRACE: '1s',
+  CAPSTAN_DRAIN_TIMEOUT: '1s',
+  CAPSTAN_HTTP_ALLOW: '127.0.0.0/8',
+});
+
+/**
+ * @typedef {object} Replica
+ * @property {number} pid
+ * @property {Client} client
+ */
+
+export class Ground {
+  #undo = [];
+  #replicas = [];
+  #dist;
+  #token = `cap_${randomBytes(24).toString('hex')}`;
+  #steps = new Set();
+  #isClosed = false;
+  /** A session on the database of the replicas. @type {pg.Client} */
+  sql;
+  #databaseUrl = '';
+
+  /** `dist` is the folder of the build that is measured. */
+  constructor(dist) {
+    this.#dist = dist;
+  }
+
+  open() {
+    return this.#step(async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'capstan-bench-'));
+      this.#undo.push(() => rm(folder, { recursive: true, force: true }));
+      // PostgreSQL runs as another user when this is root.
+      await chmod(folder, 0o755);
+      const { startEmbeddedPostgres } = await import(this.#module('platform/postgres/embedded.js'));
+      const postgres = await startEmbeddedPostgres({
+        dataDir: join(folder, 'data'),
+        databaseName: 'capstan',
+        log: (line) => process.stderr.write(`${line}\n`),
+        flags: ['-c', 'max_connections=200'],
+      });
+      this.#undo.push(() => postgres.stop());
+      this.#databaseUrl = postgres.url;
+      this.sql = new pg.Client(postgres.url);
+      this.sql.on('error', () => undefined);
+      await this.sql.connect();
+      this.#undo.push(() => this.sql.end());
+    });
+  }
+
+  /**
+   * Starts a replica; resolves when it is ready.
+   * @returns {Promise<Replica>}
+   */
+  replica(settings = {}, connections = 8) {
+    return this.#step(async () => {
+      const { PATH = '', LANG = 'C.UTF-8' } = process.env;
+      const own = { DATABASE_URL: this.#databaseUrl, CAPSTAN_BOOTSTRAP_TOKEN: this.#token, ...SETTINGS };
+      const child = spawn(process.execPath, [join(this.#dist, 'main.js'), 'serve'], {
+        cwd: tmpdir(),
+        env: { PATH, LANG, ...own, ...settings },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        // A Ctrl-C at the terminal is ours alone: the replica is told by us, and stops in order.
+        detached: true,
+      });
+      const url = await readyUrl(child).catch(async (error) => {
+        await endProcess(child);
+        throw error;
+      });
+      const client = new Client(url, this.#token, connections);
+      this.#replicas.push(async () => {
+        await client.close();
+        await endProcess(child);
+      });
+      return { pid: child.pid ?? 0, client };
+    });
+  }
+
+  /** Stops every replica there is. */
+  async endReplicas() {
+    await Promise.all(this.#replicas.splice(0).map((end) => end()));
+  }
+
+  /** Ends everything, in the reverse order; waits for a start that is in flight, to end that too. */
+  async close() {
+    this.#isClosed = true;
+    await Promise.allSettled(this.#steps);
+    await this.endReplicas();
+    for (let undo = this.#undo.pop(); undo; undo = this.#undo.pop()) await undo().catch(() => undefined);
+  }
+
+  /** The address of a file of the measured build. */
+  #module(path) {
+    return pathToFileURL(join(this.#dist, path)).href;
+  }
+
+  #step(work) {
+    if (this.#isClosed) return Promise.reject(new Error('the bench was ended'));
+    const step = work();
+    this.#steps.add(step);
+    const forget = () => this.#steps.delete(step);
+    step.then(forget, forget);
+    return step;
+  }
+}
+
+/** The address that a replica says it is ready at; rejects with what it said when it ends or takes too long. */
+function readyUrl(child) {
+  let errors = '';
+  child.stderr.on('data', (data) => {
+    errors = (errors + data).slice(-4_000);
+  });
+  return new Promise((resolve, reject) => {
+    const fail = (why) => reject(new Error(`a replica did not start: ${why} ${errors}`));
+    const timer = setTimeout(() => fail('too slow'), READY_WITHIN_MS);
+    child.once('error', (error) => fail(error.message));
+    child.once('exit', (code, signal) => fail(`ended (${code ?? signal})`));
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const url = /ready at (http:\S+)/.exec(line)?.[1];
+      if (url === undefined) return;
+      clearTimeout(timer);
+      resolve(url);
+    });
+  });
+}
+
+/** Asks, asks again (which stops at once), and kills. */
+async function endProcess(child) {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  const gone = once(child, 'exit');
+  for (const signal of ['SIGTERM', 'SIGTERM', 'SIGKILL']) {
+    child.kill(signal);
+    let timer;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, STOPS_WITHIN_MS);
+    });
+    await Promise.race([gone, late]);
+    clearTimeout(timer);
+    if (child.exitCode !== null || child.signalCode !== null) return;
+  }
+}

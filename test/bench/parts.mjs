@@ -1,0 +1,174 @@
+/**
+ * What is measured, one function a part, each with replicas of its own, which are stopped after it. A part gives figures;
+ * `msPerItem` is what one item takes, so that it can be told in commits of the same machine's PostgreSQL.
+ */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import { inParallel } from './client.mjs';
+import { median, percentile } from './figures.mjs';
+import { watchMemory } from './memory.mjs';
+
+/** A replica that only serves the API. */
+const API_ONLY = { CAPSTAN_SLOTS: '0' };
+const PARALLEL = 64;
+const OUTPUT_BYTES = 100_000_000;
+const MIB = 1_048_576;
+
+/** A figure made of times in milliseconds, one an item. */
+function times(what, samples) {
+  return {
+    what,
+    value: median(samples),
+    unit: 'ms',
+    n: samples.length,
+    p95: percentile(samples, 0.95),
+    msPerItem: median(samples),
+  };
+}
+
+function rate(what, n, tookMs) {
+  return { what, value: (n * 1_000) / tookMs, unit: 'per second', n, msPerItem: tookMs / n };
+}
+
+async function timed(work) {
+  const begun = performance.now();
+  await work();
+  return performance.now() - begun;
+}
+
+async function series(n, work) {
+  const samples = [];
+  for (let i = 0; i < n; i += 1) samples.push(await work(i));
+  return samples;
+}
+
+/** What the machine and its PostgreSQL give by themselves: everything else is to be seen beside these. */
+export async function yardsticks({ sql }, { quick }) {
+  const n = quick ? 100 : 500;
+  await sql.query('create table bench_yardstick (id bigint generated always as identity, note text)');
+  const select = await series(n, () => timed(() => sql.query('select 1')));
+  const insert = await series(n, () => timed(() => sql.query(`insert into bench_yardstick (note) values ('x')`)));
+  await sql.query('drop table bench_yardstick');
+  return [times('`select 1`, a bare round trip', select), times('a bare insert, committed to disk', insert)];
+}
+
+async function submit(ground, { quick }) {
+  const replica = await ground.replica(API_ONLY, PARALLEL);
+  const { client } = replica;
+  const send = () => client.submit({ kind: 'noop', queue: 'nobody' });
+  await series(20, send);
+  const one = await series(quick ? 50 : 1_000, () => timed(send));
+  const n = quick ? 500 : 10_000;
+  const all = await timed(() => inParallel(n, PARALLEL, send));
+  return [times('submit, one after another', one), rate(`submits, ${PARALLEL} at a time`, n, all)];
+}
+
+/** Fills a queue while nobody serves it, then lets one replica drain it; by the database's own clock. */
+async function drainOf(ground, name, n, slots, run) {
+  const filler = await ground.replica(API_ONLY, PARALLEL);
+  await inParallel(n, PARALLEL, () => filler.client.submit({ ...run, queue: name }));
+  await ground.replica({ CAPSTAN_QUEUES: name, CAPSTAN_SLOTS: String(slots) });
+  const left = async () => {
+    const { rows } = await ground.sql.query('select count(*)::integer as n from live_runs where queue = $1', [name]);
+    return rows[0].n;
+  };
+  while ((await left()) > 0) await pause(250);
+  const { rows } = await ground.sql.query(
+    `select extract(epoch from max(ended_at) - min(claimed_at)) * 1000 as took,
+            count(*) filter (where state = 'succeeded')::integer as succeeded
+     from runs where queue = $1`,
+    [name],
+  );
+  if (rows[0].succeeded !== n) throw new Error(`${n - rows[0].succeeded} of ${n} runs did not succeed`);
+  return Number(rows[0].took);
+}
+
+async function drain(ground, { quick }) {
+  const n = quick ? 2_000 : 20_000;
+  const took = await drainOf(ground, 'drain', n, 200, { kind: 'noop' });
+  return [rate('drain of waiting `noop` runs, 200 slots', n, took)];
+}
+
+async function command(ground, { quick }) {
+  const n = quick ? 100 : 1_000;
+  const took = await drainOf(ground, 'command', n, 8, { kind: 'command', spec: { argv: ['true'] } });
+  return [rate('`true` as a process, 8 slots', n, took)];
+}
+
+async function start(ground, { quick }) {
+  const replica = await ground.replica();
+  const run = { kind: 'command', spec: { argv: ['true'] } };
+  await replica.client.runToEnd(run);
+  const samples = await series(quick ? 20 : 200, async () => {
+    // Until everything about the run before has settled.
+    await pause(20);
+    const { createdAt, startedAt } = await replica.client.runToEnd(run);
+    return Date.parse(startedAt) - Date.parse(createdAt);
+  });
+  return [times('submit to start of a command, idle replica', samples)];
+}
+
+async function wait(ground, { quick }) {
+  const replica = await ground.replica();
+  const once = () => timed(() => replica.client.runToEnd({ kind: 'noop' }));
+  await series(5, once);
+  const samples = await series(quick ? 50 : 500, once);
+  return [times('`noop` with `Prefer: wait`, request to answer', samples)];
+}
+
+async function http(ground, { quick }) {
+  const server = createServer((_, answer) => answer.end('{"ok":true}')).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const replica = await ground.replica();
+  try {
+    const run = { kind: 'http', spec: { method: 'GET', url: `http://127.0.0.1:${server.address().port}/` } };
+    const request = () => timed(() => replica.client.runToEnd(run));
+    await series(5, request);
+    return [times('`http` run to a server beside it, request to answer', await series(quick ? 50 : 500, request))];
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+async function output(ground, { quick }) {
+  const replica = await ground.replica();
+  await replica.client.runToEnd({ kind: 'command', spec: { argv: ['true'] } });
+  const bytes = quick ? OUTPUT_BYTES / 5 : OUTPUT_BYTES;
+  const memory = await watchMemory(replica.pid);
+  const argv = ['sh', '-c', `yes 'a line of output as a tool writes it' | head -c ${bytes}`];
+  const { startedAt, endedAt } = await replica.client.runToEnd({ kind: 'command', spec: { argv } });
+  const grownBytes = memory.stop();
+  const took = Date.parse(endedAt) - Date.parse(startedAt);
+  const mb = bytes / 1_000_000;
+  return [
+    { what: `output of one run, ${mb} MB`, value: (mb * 1_000) / took, unit: 'MB per second', n: 1 },
+    { what: 'memory of the replica meanwhile, above idle', value: grownBytes / MIB, unit: 'MiB', n: memory.samples },
+  ];
+}
+
+/** The tool writes what time it is; a viewer at another replica sees how long ago that was. */
+async function viewer(ground, { quick }) {
+  const n = quick ? 20 : 100;
+  const runner = await ground.replica({ CAPSTAN_NAME: 'runner' });
+  const other = await ground.replica({ ...API_ONLY, CAPSTAN_NAME: 'viewer' });
+  const script = `let n = ${n}; const t = setInterval(() => { console.log(Date.now()); if (--n === 0) clearInterval(t); }, 100)`;
+  const made = await runner.client.submit({ kind: 'command', spec: { argv: [process.execPath, '-e', script] } });
+  const samples = [];
+  let text = '';
+  for await (const { event, data } of other.client.stream(made.id)) {
+    const seenAtMs = Date.now();
+    if (event === 'end') break;
+    if (event !== 'output') continue;
+    const lines = (text + Buffer.from(JSON.parse(data).data, 'base64').toString('latin1')).split('\n');
+    text = lines.pop() ?? '';
+    for (const line of lines) samples.push(seenAtMs - Number(line));
+  }
+  if (samples.length !== n) throw new Error(`the viewer saw ${samples.length} of ${n} lines`);
+  const { msPerItem: _, ...figure } = times('a line, written to seen, by a viewer at another replica', samples);
+  return [figure];
+}
+
+/** In the order of measuring: what fills the tables comes last. */
+export const PARTS = Object.freeze({ start, wait, http, viewer, output, command, submit, drain });
