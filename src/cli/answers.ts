@@ -62,7 +62,8 @@ function wordsFor(code: string, origin: string): [detail: string, ...hints: stri
   return [`${origin} doesn't speak HTTP as expected (${code})`, elsewhere];
 }
 
-function noConnection(detail: string, ...hints: readonly string[]): Failure {
+/** The server can't be reached or heard out; `detail` says how. */
+export function noConnection(detail: string, ...hints: readonly string[]): Failure {
   return new Failure('unable', { title: 'no connection', detail, code: NO_CONNECTION }, hints);
 }
 

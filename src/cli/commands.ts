@@ -13,7 +13,9 @@ export type Act<T> = (session: Session, args: readonly string[], options: T) => 
 export class ClientCommands {
   /** Of the command that ran. */
   exitCode: number | undefined;
+  private session: Session | undefined;
   private readonly declared: Command[] = [];
+  private readonly launching = new Set<Command>();
 
   constructor(
     private readonly root: Command,
@@ -32,6 +34,7 @@ export class ClientCommands {
       // Given before the command's name or behind it, all of them count; behind it is nearer.
       const options = { ...this.root.opts<ClientOptions>(), ...command.opts<ClientOptions & T>() };
       const session = new Session(this.shell, options);
+      this.session = session;
       const interruption = this.shell.interrupted().then(() => session.leave());
       try {
         this.exitCode = await Promise.race([act(session, command.args, options), interruption]);
@@ -39,6 +42,33 @@ export class ClientCommands {
         throw error instanceof Failure ? error : fault(error);
       }
     });
+  }
+
+  /** The first operand of this command begins the command line of a tool: nothing from there on is taken for ours. */
+  endOptionsAtFirstWord(command: Command): Command {
+    this.launching.add(command);
+    return command.passThroughOptions();
+  }
+
+  /** As the command understood it; of a command line that couldn't be parsed, what stands in front of a tool's words. */
+  wantsJson(argv: readonly string[]): boolean {
+    return this.session?.isJson ?? this.seeksJson(argv);
+  }
+
+  private seeksJson(argv: readonly string[]): boolean {
+    let command = this.root;
+    for (let at = 0; at < argv.length; at += 1) {
+      const word = argv[at] ?? '';
+      if (word === '--') return false;
+      if (word === '--json') return true;
+      if (word.startsWith('-')) {
+        if (takesNext(command, word, argv[at + 1])) at += 1;
+        continue;
+      }
+      if (this.launching.has(command)) return false;
+      command = command.commands.find((sub) => sub.name() === word) ?? command;
+    }
+    return false;
   }
 
   /** A command without client options; it ends in its own way. */
@@ -69,6 +99,12 @@ function addClientOptions(command: Command): void {
         'use --token-file FILE, CAPSTAN_TOKEN_FILE or CAPSTAN_TOKEN; think of that token as known now',
       );
     });
+}
+
+/** Whether the word behind an option is its value. */
+function takesNext({ options }: Command, word: string, next = ''): boolean {
+  const option = options.find(({ short, long }) => word === short || word === long);
+  return option !== undefined && (option.required || (option.optional && !next.startsWith('-')));
 }
 
 /** A mistake of ours, with its place; left alone it would end the process with the exit code of a failed run. */

@@ -82,12 +82,6 @@ export function waitingLine({
   return `${id} is pending; no worker has taken it yet (queue ${queue})`;
 }
 
-/** The line in the place of output that the server dropped. */
-export function cutLine(bytes: number | null): string {
-  const what = bytes === null ? 'a part of the output was' : `${bytes} bytes of the output were`;
-  return `[capstan: ${what} dropped: it outgrew CAPSTAN_OUTPUT_LIMIT]`;
-}
-
 function waitOver(id: string, state: string): Failure {
   return new Failure('waitOver', {
     title: 'wait time over',

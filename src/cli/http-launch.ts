@@ -32,16 +32,22 @@ export function addHttpCommand(commands: ClientCommands): void {
     .usage('[METHOD] URL [options]')
     .argument('<method-or-url>', 'the method (default: GET, with --data POST)')
     .argument('[url]', 'the URL, as the worker reaches it')
-    .option('-H, --header <header>', "'Name: value', or @FILE with one a line; may be given again", collect)
-    .option('-d, --data <data>', 'the body: text, @FILE, or - for standard input')
+    .option(
+      '-H, --header <header>',
+      "'Name: value', or @FILE with one a line, @- for standard input; may be given again",
+      collect,
+    )
+    .option('-d, --data <data>', 'the body: text, @FILE, or - for standard input', once('--data'))
     .option('--expect <statuses>', 'statuses that are a success, such as 200,201 (default: 2xx)', statuses)
-    .addOption(new Option('--follow <n>', 'redirects to follow (default: 0)').argParser(integer(0, 10)))
+    .addOption(new Option('--follow <n>', 'redirects to follow, from 0 to 10 (default: 0)').argParser(integer(0, 10)))
     .addHelpText(
       'after',
-      '\nA header that is a secret stands in a file, not on the command line. Whoever may see the run sees it.' +
-        '\n\nExample:\n  capstan http --wait POST https://example.org/deploy -H @auth.txt -d @body.json --expect 202',
+      '\nA header that is a secret stands in a file, not on the command line.' +
+        '\nWhoever may see the run sees it.' +
+        '\n\nExamples:\n  capstan http --wait https://example.org/health' +
+        '\n  capstan http PUT https://example.org/a -H @auth.txt -d @body.json --expect 202',
     );
-  addWaitOptions(addLaunchOptions(http));
+  addWaitOptions(addLaunchOptions(http, '60s'));
 }
 
 async function specOf(session: Session, args: readonly string[], options: HttpOptions) {
@@ -49,7 +55,8 @@ async function specOf(session: Session, args: readonly string[], options: HttpOp
   const [first = '', second] = args;
   const url = second ?? first;
   if (!/^https?:\/\/./i.test(url)) throw wrongUsage('expected a URL that begins with http:// or https://');
-  if (data === '-' && header.includes('@-')) throw wrongUsage('standard input is either the headers or the body');
+  const readers = [...header.filter((each) => each === '@-'), ...(data === '-' || data === '@-' ? [data] : [])];
+  if (readers.length > 1) throw wrongUsage('standard input is read once: for one --header @- or for --data');
   const headers = headersIn(await linesOf(session, header));
   return given({
     method: (second === undefined ? (data === undefined ? 'GET' : 'POST') : first).toUpperCase(),
@@ -92,6 +99,14 @@ function bodyOf({ shell }: Session, data: string): Promise<string> | string {
 
 function collect(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, text];
+}
+
+/** As other tools join two bodies or send the last one, neither is what was meant for sure. */
+function once(flag: string): (text: string, before?: string) => string {
+  return (text, before) => {
+    if (before === undefined) return text;
+    throw wrongUsage(`${flag} is given twice`);
+  };
 }
 
 function statuses(text: string, before: readonly number[] = []): readonly number[] {

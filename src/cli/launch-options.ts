@@ -24,12 +24,14 @@ export interface ToolOptions {
   readonly successCode?: readonly number[];
 }
 
-export function addLaunchOptions(command: Command): Command {
+/** `timeoutDefault`: what a worker takes that has none of its own, either. */
+export function addLaunchOptions(command: Command, timeoutDefault = 'none'): Command {
+  const timeoutHelp = `longest time it may take: 500ms, 90s, 15m, 2h or 1d (default: the worker's, else ${timeoutDefault})`;
   return command
     .option('--name <name>', 'what the run is called')
     .option('--queue <queue>', 'queue it waits in (default: default)')
     .option('--label <key=value>', 'label; may be given again', pairs('--label'))
-    .option('--timeout <duration>', 'longest time it may take, for instance 15m', duration)
+    .option('--timeout <duration>', timeoutHelp, duration)
     .option('--priority <n>', 'from -100 to 100, higher first (default: 0)', integer(-100, 100));
 }
 
@@ -37,14 +39,22 @@ export function addToolOptions(command: Command): Command {
   return command
     .option('--env <key=value>', "variable of the tool's environment; may be given again", pairs('--env'))
     .option('--cwd <dir>', "absolute path on the worker's machine (default: the run's own folder)")
-    .option('--success-code <n>', 'exit code that is a success (default: 0); may be given again', codes);
+    .option('--success-code <n>', 'exit code from 0 to 255 that is a success (default: 0); may be given again', codes);
 }
 
 export function addWaitOptions(command: Command): Command {
   return command
-    .option('--idempotency-key <key>', 'one run for this key, however often it is sent', idempotencyKey)
-    .option('--wait', 'copy the output until the run ends; exit with its code')
-    .addOption(new Option('--wait-limit <duration>', 'wait at most so long').argParser(milliseconds));
+    .option(
+      '--idempotency-key <key>',
+      'one run for this key, however often it is sent (default: a new key)',
+      idempotencyKey,
+    )
+    .option('--wait', 'copy the output until the run ends; exit with its code (default: print its id)')
+    .addOption(
+      new Option('--wait-limit <duration>', '--wait, but at most so long, such as 90s (default: no limit)').argParser(
+        milliseconds,
+      ),
+    );
 }
 
 /** The body of a submit; what was not given is left to the server. */

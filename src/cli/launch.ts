@@ -29,12 +29,11 @@ export function addLaunchCommands(commands: ClientCommands): void {
     })
     .usage('[options] -- ARGV...')
     .argument('<argv...>', 'the command; nothing behind its first word is taken as an option of ours')
-    .passThroughOptions()
     .addHelpText(
       'after',
       '\nExample:\n  capstan run --wait --timeout 15m --label env=prod -- ansible-playbook site.yml',
     );
-  addWaitOptions(addLaunchOptions(addToolOptions(run)));
+  addWaitOptions(addLaunchOptions(addToolOptions(commands.endOptionsAtFirstWord(run))));
 
   const script = commands
     .add('script', 'run a script', async (session, args, options: RunOptions & { interpreter?: string }) => {
@@ -47,7 +46,7 @@ export function addLaunchCommands(commands: ClientCommands): void {
     .usage('FILE [options] [-- ARGS...]')
     .argument('<file>', 'the script; - reads standard input')
     .argument('[args...]', 'arguments of the script')
-    .addHelpText('after', '\nExample:\n  capstan script --wait train.py -- --epochs 3');
+    .addHelpText('after', '\nExample:\n  capstan script train.py --wait --queue gpu -- --epochs 3');
   script.addOption(
     new Option('--interpreter <name>', 'what runs it (default: by its #! line or ending, else bash)').choices(
       INTERPRETERS,
@@ -60,7 +59,8 @@ export function addLaunchCommands(commands: ClientCommands): void {
       const id = idIn(args);
       return launch(session, options, (key) => session.api.rerun(id, key));
     })
-    .argument('<id>', 'the ended run; a new one like it is made');
+    .argument('<id>', 'the ended run; a new one like it is made')
+    .addHelpText('after', '\nExample:\n  capstan rerun --wait RUN_ID');
   addWaitOptions(rerun);
 }
 

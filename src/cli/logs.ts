@@ -1,9 +1,10 @@
 /** `logs`: what a run wrote, once or as it comes; as bytes, or as JSON. */
 import { Option } from 'commander';
 import type { ClientCommands } from './commands.js';
+import { cutLine } from './cut.rules.js';
 import type { Fields } from './decode.js';
 import { EXIT_CODES } from './exit-codes.js';
-import { cutLine, follow } from './follow.js';
+import { follow } from './follow.js';
 import { idIn } from './ids.js';
 import { integer } from './launch-options.js';
 import { copyOutput } from './output.js';
@@ -27,9 +28,16 @@ export function addLogsCommand(commands: ClientCommands): void {
     .argument('<id>', 'the run')
     .option('-f, --follow', 'go on until the run ends; with --json one document a line')
     .addOption(
-      new Option('--tail <n>', 'the last N lines; with -f 0 is only what comes').argParser(integer(0, 100_000)),
+      new Option(
+        '--tail <n>',
+        'the last N lines, up to 100000 (default: all); with -f and 0 only what comes',
+      ).argParser(integer(0, 100_000)),
     )
-    .addOption(new Option('--stream <name>', 'one stream (default: both as they came)').choices(['stdout', 'stderr']));
+    .addOption(new Option('--stream <name>', 'one stream (default: both as they came)').choices(['stdout', 'stderr']))
+    .addHelpText(
+      'after',
+      '\nExamples:\n  capstan logs -f --tail 20 RUN_ID\n  capstan logs --stream stdout RUN_ID > out.txt',
+    );
 }
 
 async function printLogs(session: Session, id: string, pick: StreamPick): Promise<number> {
@@ -53,7 +61,7 @@ async function followLogs(session: Session, id: string, pick: StreamPick): Promi
 
 async function copy({ shell: { stdout } }: Session, message: StreamMessage): Promise<void> {
   if (message.type === 'output') await stdout.write(message.data);
-  if (message.type === 'cut') await stdout.write(`${stdout.isLineOpen ? '\n' : ''}${cutLine(message.bytes)}\n`);
+  if (message.type === 'cut') await stdout.write(`${stdout.isLineOpen ? '\n' : ''}${cutLine(message)}\n`);
 }
 
 /** One line: an object with one member, named for what it is. */

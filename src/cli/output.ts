@@ -1,13 +1,17 @@
 /**
  * Copies what a run has written by now. Invariant: each byte is written once and unchanged, however often the
- * connection breaks off.
+ * connection breaks off; where that can't be known any more, the copy fails.
  */
-import { NO_CONNECTION } from './answers.js';
+import { NO_CONNECTION, noConnection } from './answers.js';
 import { pathOf } from './api.js';
 import { unexpected } from './decode.js';
 import { Failure } from './failure.js';
+import { leftBehind } from './follow.js';
 import type { ApiRequest, HttpClient } from './http.js';
 import type { StreamPick } from './stream.js';
+
+/** How many bytes were dropped out of the text that is answered: with another number its offsets are others. */
+const CUT_HEADER = 'capstan-output-cut';
 
 export type WriteOutput = (data: Uint8Array) => Promise<void>;
 
@@ -32,6 +36,8 @@ export async function copyOutput(http: HttpClient, id: string, pick: StreamPick,
 class OutputCopy {
   /** Bytes that were written. */
   position = 0;
+  /** As it came with the first of them. */
+  private cut: string | null = null;
 
   constructor(
     private readonly id: string,
@@ -55,8 +61,8 @@ class OutputCopy {
   }
 
   async take(response: Response, stopClock: () => void): Promise<void> {
-    // It broke off behind the last byte there was.
-    if (response.status === 416) return await response.body?.cancel();
+    if (response.status === 416) return await this.concludeAt(response);
+    this.keepCut(response);
     const isPart = response.status === 206;
     if (isPart && startOf(response) !== this.position) throw unexpected('another range of the output than asked for');
     stopClock();
@@ -69,6 +75,21 @@ class OutputCopy {
       this.position += fresh.length;
     }
   }
+
+  /** What was dropped meanwhile has moved all that stands behind it: the next bytes are no longer those at `position`. */
+  private keepCut({ headers }: Response): void {
+    const cut = headers.get(CUT_HEADER);
+    if (this.position === 0) this.cut = cut;
+    if (cut !== this.cut) throw movedOutput(this.id);
+  }
+
+  /** It broke off behind the last byte there was, unless there are fewer by now. */
+  private async concludeAt({ headers, body }: Response): Promise<void> {
+    await body?.cancel();
+    const total = /^bytes \*\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? this.position;
+    const isMoved = headers.has(CUT_HEADER) && headers.get(CUT_HEADER) !== this.cut;
+    if (isMoved || Number(total) !== this.position) throw movedOutput(this.id);
+  }
 }
 
 /** The first number of `Content-Range: bytes 5-9/10`. */
@@ -78,6 +99,16 @@ function startOf(response: Response): number {
 
 /** Where the last lines begin may be another place by now. */
 function brokenTail(): Failure {
-  const detail = 'the connection broke off in the midst of the last lines';
-  return new Failure('unable', { title: 'no connection', detail, code: NO_CONNECTION }, ['ask for them again']);
+  return noConnection('the connection broke off in the midst of the last lines', 'ask for them again');
+}
+
+function movedOutput(id: string): Failure {
+  const detail =
+    'the connection broke off, and more of the output was dropped before it could go on behind the same byte';
+  const [follow] = leftBehind(id);
+  return new Failure('unable', { title: 'output', detail, code: 'output_moved' }, [
+    'what came so far is not all of it',
+    `ask again: capstan logs ${id}`,
+    follow,
+  ]);
 }

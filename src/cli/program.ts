@@ -37,7 +37,7 @@ export async function runCommandLine(argv: readonly string[], parts: ProgramPart
     return client.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return await showPages(shell, pages, error);
-    if (error instanceof Failure) return await report(error, wantsJson(argv), shell);
+    if (error instanceof Failure) return await report(error, client.wantsJson(argv), shell);
     throw error;
   }
 }
@@ -88,10 +88,4 @@ async function report(failure: Failure, isJson: boolean, { stderr }: Shell): Pro
   // Where standard error is gone, the exit code says it.
   await stderr.write(text).catch(() => undefined);
   return failure.exitCode;
-}
-
-/** Also for a command line that couldn't be parsed to its end. */
-function wantsJson(argv: readonly string[]): boolean {
-  const end = argv.indexOf('--');
-  return argv.slice(0, end < 0 ? argv.length : end).includes('--json');
 }

@@ -42,8 +42,11 @@ export function addRunsCommands(commands: ClientCommands): void {
       listEvents(session, idIn(args), options),
     )
     .argument('<id>', 'the run')
-    .addOption(new Option('--limit <n>', `how many (default: ${DEFAULT_EVENTS})`).argParser(integer(1, 1_000_000)))
-    .addOption(new Option('--all', 'all of them').conflicts('limit'));
+    .addOption(
+      new Option('--limit <n>', `how many, oldest first (default: ${DEFAULT_EVENTS})`).argParser(integer(1, 1_000_000)),
+    )
+    .addOption(new Option('--all', 'all of them').conflicts('limit'))
+    .addHelpText('after', "\nExample:\n  capstan events RUN_ID --all --json | jq -c '.items[] | [.at, .type, .data]'");
   commands.add('cancel', 'cancel a run', (session, args) => cancel(session, idIn(args))).argument('<id>', 'the run');
 }
 

@@ -4,8 +4,9 @@
  */
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { Timing } from '../platform/time.js';
-import { NO_CONNECTION } from './answers.js';
+import { noConnection } from './answers.js';
 import { type Answer, pathOf } from './api.js';
+import { type Cut, OutputCount } from './cut.rules.js';
 import { type Fields, fieldsOf, numberOf, optional, textOf, unexpected } from './decode.js';
 import { Failure } from './failure.js';
 import type { ApiRequest, HttpClient } from './http.js';
@@ -22,8 +23,8 @@ export type StreamMessage =
       readonly data: Buffer;
     }
   | { readonly type: 'event'; readonly document: Fields; readonly event: RunEvent }
-  /** Output that was dropped here; `bytes` when it is known how much. */
-  | { readonly type: 'cut'; readonly document: Fields; readonly bytes: number | null }
+  /** Output that was dropped here. */
+  | ({ readonly type: 'cut'; readonly document: Fields } & Cut)
   | { readonly type: 'end'; readonly document: Fields; readonly run: Answer<Run> };
 
 export interface StreamPick {
@@ -49,6 +50,7 @@ export async function* messagesOf(
   id: string,
   pick: StreamPick,
 ): AsyncGenerator<StreamMessage> {
+  const count = new OutputCount(pick.stream === undefined && pick.tail === undefined);
   let lastId: string | undefined;
   let tries = 0;
   let goodUntilMs = timing.monotonicMs();
@@ -56,7 +58,7 @@ export async function* messagesOf(
     const response = await http.open(requestOf(id, pick, lastId));
     const openedMs = timing.monotonicMs();
     for await (const raw of connection(http, timing, response)) {
-      const message = decode(raw);
+      const message = decode(raw, count);
       if (message !== undefined) yield message;
       if (message?.type === 'end') return;
       if (raw.id === undefined) continue;
@@ -69,7 +71,7 @@ export async function* messagesOf(
     tries += 1;
     const trouble = { tries, elapsedMs: nowMs - goodUntilMs, retryAfterMs: undefined, reached: true };
     const pauseMs = pauseBeforeRetry({ ...trouble, patienceMs: PATIENCE_MS }, timing.random());
-    if (pauseMs === undefined) throw brokenOff(id);
+    if (pauseMs === undefined) throw noConnection(`the stream of ${id} breaks off each time before it brings anything`);
     await timing.delay(pauseMs);
   }
 }
@@ -135,15 +137,21 @@ async function nextChunk(
 }
 
 /** `undefined` for what a later server may add. */
-function decode({ event, data }: EventSourceMessage): StreamMessage | undefined {
+function decode({ event, data }: EventSourceMessage, count: OutputCount): StreamMessage | undefined {
   if (event !== 'output' && event !== 'event' && event !== 'cut' && event !== 'end') return undefined;
   const document = fieldsOf(parsed(data), `the ${event} of the stream`);
   if (event === 'event') return { type: event, document, event: decodeRunEvent(document) };
-  if (event === 'cut') return { type: event, document, bytes: optional(document, 'bytes', numberOf) };
   if (event === 'end') return { type: event, document, run: { document, value: decodeRun(document) } };
+  const fence = numberOf(document, 'fence');
+  if (event === 'cut') {
+    const bytes = optional(document, 'bytes', numberOf);
+    return { type: event, document, from: count.add(fence, bytes), bytes };
+  }
   const stream = textOf(document, 'stream');
   if (stream !== 'stdout' && stream !== 'stderr') throw unexpected('output of neither stdout nor stderr');
-  return { type: event, document, stream, data: Buffer.from(textOf(document, 'data'), 'base64') };
+  const bytes = Buffer.from(textOf(document, 'data'), 'base64');
+  count.add(fence, bytes.length);
+  return { type: event, document, stream, data: bytes };
 }
 
 function parsed(data: string): unknown {
@@ -152,9 +160,4 @@ function parsed(data: string): unknown {
   } catch {
     throw unexpected('a message of the stream is not JSON');
   }
-}
-
-function brokenOff(id: string): Failure {
-  const detail = `the stream of ${id} breaks off each time before it brings anything`;
-  return new Failure('unable', { title: 'no connection', detail, code: NO_CONNECTION });
 }

@@ -3,9 +3,10 @@
  * alone; on a terminal a second one within 3 s cancels it.
  */
 import type { Submitted } from './api.js';
+import { cutLine } from './cut.rules.js';
 import { EXIT_CODES, exitCodeOf } from './exit-codes.js';
 import { Failure, interrupted } from './failure.js';
-import { cutLine, follow, leftBehind } from './follow.js';
+import { follow, leftBehind } from './follow.js';
 import { span } from './print.js';
 import type { Run } from './resources.js';
 import type { Session } from './session.js';
@@ -25,9 +26,24 @@ export function conclude(session: Session, submitted: Submitted, options: WaitOp
   return isAwaited ? awaitEnd(session, submitted.value, options.waitLimit) : report(session, submitted);
 }
 
-async function report({ isJson, printer, shell }: Session, { document, value }: Submitted): Promise<number> {
-  if (isJson) await printer.document(document);
-  else await printer.line(value.id);
+/** What ended the command did not end the run: that is told, also to whoever closed our standard output. */
+async function ofRun(session: Session, id: string, error: unknown): Promise<unknown> {
+  if (!(error instanceof Failure)) return error;
+  const hints = leftBehind(id);
+  if (!isReaderGone(error)) return error.of(id, hints);
+  const lines = [`standard output was closed; ${id} goes on to its own end`, ...hints];
+  // It may have been standard error.
+  await session.note(lines.join('\n  ')).catch(() => undefined);
+  return error;
+}
+
+async function report(session: Session, { document, value }: Submitted): Promise<number> {
+  const { isJson, printer, shell } = session;
+  try {
+    await (isJson ? printer.document(document) : printer.line(value.id));
+  } catch (error) {
+    throw await ofRun(session, value.id, error);
+  }
   if (!isJson && shell.stdout.isTerminal) await shell.stderr.write(`see it: capstan show ${value.id}\n`);
   return EXIT_CODES.done.code;
 }
@@ -47,7 +63,7 @@ async function awaitEnd(session: Session, run: Run, limitMs: number | undefined)
     return exitCodeOf(value);
   } catch (error) {
     if (departure.canceling !== undefined) return await departure.canceling;
-    throw error instanceof Failure && error.exit !== 'readerGone' ? error.of(id, leftBehind(id)) : error;
+    throw departure.isTold && isReaderGone(error) ? error : await ofRun(session, id, error);
   }
 }
 
@@ -56,14 +72,20 @@ async function copy({ isJson, shell }: Session, message: StreamMessage): Promise
   if (message.type === 'output') await shell[message.stream].write(message.data);
   // Standard output holds the tool's bytes and nothing else.
   if (message.type === 'cut') {
-    await shell.stderr.write(`${shell.stderr.isLineOpen ? '\n' : ''}${cutLine(message.bytes)}\n`);
+    await shell.stderr.write(`${shell.stderr.isLineOpen ? '\n' : ''}${cutLine(message)}\n`);
   }
+}
+
+function isReaderGone(error: unknown): boolean {
+  return error instanceof Failure && error.exit === 'readerGone';
 }
 
 /** Ctrl-C, once or twice. Meanwhile the output goes on. */
 class Departure {
   /** Set from the second Ctrl-C on: then the answer to the cancel is the end of the wait, not the end of the run. */
   canceling: Promise<number> | undefined;
+  /** It was said that the run goes on. */
+  isTold = false;
 
   constructor(
     private readonly session: Session,
@@ -78,6 +100,7 @@ class Departure {
     const again = shell.interrupted();
     // The terminal has shown ^C on this line.
     await shell.stderr.write('\n');
+    this.isTold = true;
     await session.note(`${id} goes on\n  ${follow}\n  ${cancel}, or Ctrl-C again within 3 s`);
     const isSure = await Promise.race([again.then(() => true), shell.timing.delay(SECOND_CTRL_C_MS).then(() => false)]);
     if (!isSure) return EXIT_CODES.interrupted.code;

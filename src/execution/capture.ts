@@ -1,16 +1,18 @@
 /**
  * What one tool writes, on its way into the store: its two streams (output-writer.ts) and what it reports in its files
- * (tool-reports.ts). However long the database is in the way, nothing is lost and the tool waits; what the database will
- * never take is dropped and logged, or the run could not end.
+ * (tool-reports.ts). However long the database is in the way, nothing is lost and the tool waits; only data that the
+ * database can never take is dropped and logged, or the run could not end.
  */
 import { encodeId } from '../kernel/ids.js';
 import type { JsonValue } from '../kernel/json.js';
-import { isTransient } from '../platform/db/db.js';
+import { isDataFault } from '../platform/db/db.js';
 import type { Platform } from '../platform/platform.js';
 import type { HolderService } from '../runs/holder.service.js';
 import type { ClaimedRun } from '../runs/run.js';
-import { OutputWriter, type Stored } from './output-writer.js';
-import type { OutputChunk } from './supervisor/frames.js';
+import type { StoreAnswer } from './gatherer.js';
+import { OutputWriter } from './output-writer.js';
+import { creditOf, type OutputChunk } from './supervisor/frames.js';
+import type { Unread } from './supervisor/protocol.js';
 import { ToolReports } from './tool-reports.js';
 
 const LONGEST_PAUSE_MS = 1_000;
@@ -36,17 +38,16 @@ export class Capture {
     const { platform, holder, grantCredit, onLost } = parts;
     const { timing, config } = platform;
     this.writer = new OutputWriter({
-      store: (batches, data) => this.untilStored(() => holder.appendOutput(run, batches, data)),
-      drop: (cut) => this.untilStored(() => holder.dropOutput(run, cut)),
+      store: (batches, data) => this.untilStored('output', () => holder.appendOutput(run, batches, data)),
+      drop: (cut) => this.untilStored('cut', () => holder.dropOutput(run, cut)),
       limitBytes: config.outputLimitBytes,
       grantCredit,
       onLost,
       timing,
     });
     this.reports = new ToolReports({
-      store: async (batch, reports, progress) => {
-        return (await this.untilStored(() => holder.appendReports(run, batch, reports, progress))) !== 'lost';
-      },
+      store: (batch, reports, progress) =>
+        this.untilStored('reports', () => holder.appendReports(run, batch, reports, progress)),
       grantCredit,
       onLost,
       timing,
@@ -56,7 +57,15 @@ export class Capture {
   /** Its bytes are valid during the call only. */
   take({ source, at, bytes }: OutputChunk): void {
     if (source === 1 || source === 2) this.writer.push(source, new Date(at), bytes);
-    else this.reports.push(source, new Date(at), bytes);
+    else {
+      this.reports.push(source, new Date(at), bytes);
+      // They count bytes alone. Reads of a file are few, so that what is under way stays bounded by those.
+      this.parts.grantCredit(creditOf(0));
+    }
+  }
+
+  takeUnread({ source, reason, at }: Unread): void {
+    this.reports.unread(source, new Date(at), reason);
   }
 
   /** Call it when the tool has ended. Resolves when everything is stored, with what the run's end says of it. */
@@ -65,22 +74,20 @@ export class Capture {
     return { output, outputDigest };
   }
 
-  private async untilStored(store: () => Promise<boolean>): Promise<Stored> {
+  /** Never rejects. */
+  private async untilStored(what: string, store: () => Promise<boolean>): Promise<StoreAnswer> {
     const { log, timing } = this.parts.platform;
     const run = encodeId('run', this.run.runId);
     for (let attempt = 0; !this.parts.isAbandoned(); attempt += 1) {
       try {
         return (await store()) ? 'stored' : 'lost';
       } catch (error) {
-        if (!isTransient(error)) {
-          log.error({ code: 'output_dropped', err: error, run }, 'the database will not take this output; it is lost');
+        if (isDataFault(error)) {
+          log.error({ code: 'write_refused', err: error, run, what }, `the database will never take this ${what}`);
           return 'refused';
         }
         if (attempt === 0) {
-          log.warn(
-            { code: 'output_retried', err: error, run },
-            "output can't be stored now; trying on, the tool waits",
-          );
+          log.warn({ code: 'write_retried', err: error, run, what }, `${what} can't be stored now; the tool waits`);
         }
         await timing.delay(Math.min(50 * 2 ** attempt, LONGEST_PAUSE_MS));
       }

@@ -111,9 +111,12 @@ export class Executor {
     for (const execution of this.executions.values()) this.stopTool(execution, 'lost');
   }
 
-  /** Resolves when nothing is executing, or when `signal` aborts. */
-  async idle(signal: AbortSignal): Promise<boolean> {
-    while (this.executions.size > 0 && !signal.aborted) await this.parts.platform.timing.delay(20, signal);
+  /** Resolves when nothing is executing, after `withinMs`, or when `force` aborts: whether nothing is. */
+  async idle(withinMs: number, force?: AbortSignal): Promise<boolean> {
+    const { timing } = this.parts.platform;
+    // No AbortSignal.any of a timeout: Node holds its parts weakly, and a timeout that was collected never comes.
+    const untilMs = timing.monotonicMs() + withinMs;
+    while (this.executions.size > 0 && timing.monotonicMs() < untilMs && !force?.aborted) await timing.delay(20, force);
     return this.executions.size === 0;
   }
 
@@ -198,6 +201,7 @@ export class Executor {
         {
           onStarted: () => undefined,
           onOutput: (chunk) => capture.take(chunk),
+          onUnread: (unread) => capture.takeUnread(unread),
           onEnded: (end) => settle(outcomeOf(end, work.successCodes)),
           onFailed: (failure) => settle(outcomeOfFailure(failure)),
           onRefused: (reason) => settle(outcomeOfRefusal(reason, execution.stop)),

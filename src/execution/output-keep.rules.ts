@@ -1,9 +1,12 @@
 /**
  * Which bytes of a run's output are kept: the first half of the limit stays, behind it the oldest go in steps to make
- * room. Invariant: never more than the limit is kept, and what this remembers does not grow with the output.
+ * room. Invariant: never more than the limit is kept, in bytes and in rows, nothing dropped at once is large, and what this
+ * remembers does not grow with the output.
  */
 import type { OutputCut, OutputStream } from '../runs/output.js';
 
+/** What a batch counts for besides its bytes: a tool that changes its stream with every letter makes many rows. */
+export const BATCH_OVERHEAD_BYTES = 128;
 /** What goes at a time, unless the limit is small. */
 const STEP_BYTES = 4 * 1024 * 1024;
 const STEPS_PER_LIMIT = 8;
@@ -21,41 +24,48 @@ export interface Place {
   readonly streamPos: number;
 }
 
+/** What batches are together. */
+interface Sum {
+  /** What they count for: their bytes and overhead. */
+  readonly charge: number;
+  readonly bytes: number;
+  readonly stdoutBytes: number;
+}
+
 /** Batches that are dropped together. */
-interface Segment {
-  bytes: number;
-  stdoutBytes: number;
-  throughBatch: number;
+interface Segment extends Sum {
+  readonly throughBatch: number;
 }
 
 export class OutputKeep {
-  private readonly stepBytes: number;
+  private readonly stepCharge: number;
   private readonly tail: Segment[] = [];
-  private tailBytes = 0;
+  private tailCharge = 0;
   /** Null while everything is in the half that stays. */
-  private head: { readonly batch: number; readonly bytes: number; readonly stdoutBytes: number } | null = null;
-  private dropped: Segment = { bytes: 0, stdoutBytes: 0, throughBatch: 0 };
+  private head: (Sum & { readonly batch: number }) | null = null;
+  private dropped: Segment = { charge: 0, bytes: 0, stdoutBytes: 0, throughBatch: 0 };
   private batch = 0;
-  private bytes = 0;
-  private stdoutBytes = 0;
+  private written: Sum = { charge: 0, bytes: 0, stdoutBytes: 0 };
 
   constructor(private readonly limitBytes: number) {
-    this.stepBytes = Math.min(STEP_BYTES, Math.floor(limitBytes / STEPS_PER_LIMIT));
+    this.stepCharge = Math.min(STEP_BYTES, Math.floor(limitBytes / STEPS_PER_LIMIT));
   }
 
-  /** What has to go before `bytes` more are stored; `undefined` when there is room. */
-  makeRoom(bytes: number): OutputCut | undefined {
-    if (this.head === null && this.bytes + bytes > this.limitBytes / 2) {
-      this.head = { batch: this.batch, bytes: this.bytes, stdoutBytes: this.stdoutBytes };
+  /** What has to go before these are stored; `undefined` when there is room. */
+  makeRoom(batches: readonly Sized[]): OutputCut | undefined {
+    const charge = batches.reduce((sum, { bytes }) => sum + chargeOf(bytes), 0);
+    if (this.head === null && this.written.charge + charge > this.limitBytes / 2) {
+      this.head = { batch: this.batch, ...this.written };
     }
-    if (this.head === null || this.head.bytes + this.tailBytes + bytes <= this.limitBytes) return undefined;
-    while (this.tail.length > 0 && this.head.bytes + this.tailBytes + bytes > this.limitBytes) this.dropOldest();
+    const { head } = this;
+    if (head === null || head.charge + this.tailCharge + charge <= this.limitBytes) return undefined;
+    while (this.tail.length > 0 && head.charge + this.tailCharge + charge > this.limitBytes) this.dropOldest();
     if (this.dropped.bytes === 0) return undefined;
     return {
-      afterBatch: this.head.batch,
+      afterBatch: head.batch,
       throughBatch: this.dropped.throughBatch,
-      pos: this.head.bytes,
-      stdoutPos: this.head.stdoutBytes,
+      pos: head.bytes,
+      stdoutPos: head.stdoutBytes,
       bytes: this.dropped.bytes,
       stdoutBytes: this.dropped.stdoutBytes,
     };
@@ -63,7 +73,8 @@ export class OutputKeep {
 
   /** Where these batches will stand, one behind the other. Nothing is counted in yet. */
   placesOf(batches: readonly Sized[]): Place[] {
-    let { batch, bytes, stdoutBytes } = this;
+    let { batch } = this;
+    let { bytes, stdoutBytes } = this.written;
     return batches.map(({ stream, bytes: size }) => {
       batch += 1;
       const place = { batch, pos: bytes, streamPos: stream === 1 ? stdoutBytes : bytes - stdoutBytes };
@@ -76,34 +87,32 @@ export class OutputKeep {
   /** Counts them in: they are stored. */
   add(batches: readonly Sized[]): void {
     for (const { stream, bytes } of batches) {
-      const stdoutBytes = stream === 1 ? bytes : 0;
       this.batch += 1;
-      this.bytes += bytes;
-      this.stdoutBytes += stdoutBytes;
-      if (this.head !== null) this.addToTail({ bytes, stdoutBytes, throughBatch: this.batch });
+      const sum = { charge: chargeOf(bytes), bytes, stdoutBytes: stream === 1 ? bytes : 0 };
+      this.written = plus(this.written, sum);
+      if (this.head !== null) this.addToTail({ ...sum, throughBatch: this.batch });
     }
   }
 
   private addToTail(batch: Segment): void {
-    this.tailBytes += batch.bytes;
+    this.tailCharge += batch.charge;
     const last = this.tail.at(-1);
-    if (last === undefined || last.bytes >= this.stepBytes) {
-      this.tail.push(batch);
-      return;
-    }
-    last.bytes += batch.bytes;
-    last.stdoutBytes += batch.stdoutBytes;
-    last.throughBatch = batch.throughBatch;
+    if (last === undefined || last.charge >= this.stepCharge) this.tail.push(batch);
+    else this.tail[this.tail.length - 1] = { ...plus(last, batch), throughBatch: batch.throughBatch };
   }
 
   private dropOldest(): void {
     const oldest = this.tail.shift();
     if (oldest === undefined) return;
-    this.tailBytes -= oldest.bytes;
-    this.dropped = {
-      bytes: this.dropped.bytes + oldest.bytes,
-      stdoutBytes: this.dropped.stdoutBytes + oldest.stdoutBytes,
-      throughBatch: oldest.throughBatch,
-    };
+    this.tailCharge -= oldest.charge;
+    this.dropped = { ...plus(this.dropped, oldest), throughBatch: oldest.throughBatch };
   }
+}
+
+function chargeOf(bytes: number): number {
+  return bytes + BATCH_OVERHEAD_BYTES;
+}
+
+function plus(a: Sum, b: Sum): Sum {
+  return { charge: a.charge + b.charge, bytes: a.bytes + b.bytes, stdoutBytes: a.stdoutBytes + b.stdoutBytes };
 }

@@ -5,11 +5,13 @@
  * A tool that was quiet has its first words stored at once; while it goes on talking, what it writes is gathered, so
  * that a loop that prints lines costs about ten commits a second and not one per line, whichever streams it prints to.
  */
-
 import { createHash } from 'node:crypto';
+import { Bug } from '../kernel/problems.js';
 import type { Timing } from '../platform/time.js';
 import type { OutputBatch, OutputCut, OutputStream } from '../runs/output.js';
+import { Gatherer, type StoreAnswer } from './gatherer.js';
 import { OutputKeep } from './output-keep.rules.js';
+import { creditOf } from './supervisor/frames.js';
 
 /** What waits is stored together up to this size; so much is never waited with. */
 const TOGETHER_BYTES = 128 * 1024;
@@ -17,17 +19,12 @@ const TOGETHER_BYTES = 128 * 1024;
 const FIRST_BYTES = 16 * 1024;
 /** Of batches that are tiny, the book-keeping counts more than the bytes. */
 const TOGETHER_BATCHES = 1_000;
-/** The longest that a chunk is held back to be stored together with later ones. */
-const GATHER_MS = 100;
-
-/** `refused`: the store will never take it, and goes on without. `lost`: the run is no longer ours. */
-export type Stored = 'stored' | 'refused' | 'lost';
 
 export interface OutputPorts {
-  /** Stores batches and their bytes. Tries until it knows: a rejection counts as `lost`. */
-  readonly store: (batches: readonly OutputBatch[], data: Buffer) => Promise<Stored>;
+  /** Stores batches and their bytes. Tries until it knows; never rejects. */
+  readonly store: (batches: readonly OutputBatch[], data: Buffer) => Promise<StoreAnswer>;
   /** Drops what is not kept; as `store`. */
-  readonly drop: (cut: OutputCut) => Promise<Stored>;
+  readonly drop: (cut: OutputCut) => Promise<StoreAnswer>;
   readonly grantCredit: (bytes: number) => void;
   /** The run is no longer ours: the tool must be stopped, nothing more is stored. */
   readonly onLost: () => void;
@@ -47,6 +44,8 @@ interface Piece {
 interface Slab {
   readonly memory: Buffer;
   used: number;
+  /** What its chunks took of the tool's credit. */
+  credit: number;
   pieces: Piece[];
   /** When the first of it came. */
   readonly openedMs: number;
@@ -56,36 +55,43 @@ export class OutputWriter {
   /** In the order of arrival; the last one is being filled. */
   private readonly waiting: Slab[] = [];
   private spare: Buffer | undefined;
-  private lost = false;
-  /** Nothing is worth waiting for any more: the tool has ended. */
-  private isEnding = false;
-  private writing: Promise<void> | undefined;
-  private gathering: AbortController | undefined;
-  private storedMs = Number.NEGATIVE_INFINITY;
   private isEmpty = true;
   private readonly hash = createHash('sha256');
   private readonly keep: OutputKeep;
+  private readonly gatherer: Gatherer<Slab>;
 
   constructor(private readonly ports: OutputPorts) {
     this.keep = new OutputKeep(ports.limitBytes);
+    this.gatherer = new Gatherer({
+      waitingSinceMs: () => this.waiting[0]?.openedMs,
+      isEnough: () => this.isEnough(),
+      take: () => this.next(),
+      store: (slab) => this.store(slab),
+      release: (slab) => this.release(slab),
+      onLost: ports.onLost,
+      timing: ports.timing,
+    });
   }
 
   /** Copies `data`: its memory is the caller's again at once. */
   push(stream: OutputStream, at: Date, data: Buffer): void {
-    for (let copied = 0; copied < data.length; ) copied += this.copyInto(this.openSlab(), stream, at, data, copied);
-    if (this.isEnough()) this.gathering?.abort();
-    this.writing ??= this.write();
+    if (data.length === 0) return;
+    let slab = this.openSlab();
+    for (let copied = this.copyInto(slab, stream, at, data, 0); copied < data.length; ) {
+      slab = this.openSlab();
+      copied += this.copyInto(slab, stream, at, data, copied);
+    }
+    slab.credit += creditOf(data.length);
+    this.gatherer.wake();
   }
 
   /**
    * Call it when the tool has ended. Resolves when everything pushed so far is stored: `sha256:` and the digest of all
-   * that was written, also of what was dropped since; null without any, and null when the run was lost before.
+   * that was written, also of what is not kept; null without any, and null when the run was lost before.
    */
   async drained(): Promise<string | null> {
-    this.isEnding = true;
-    this.gathering?.abort();
-    while (this.writing) await this.writing;
-    return this.isEmpty || this.lost ? null : `sha256:${this.hash.copy().digest('hex')}`;
+    await this.gatherer.drained();
+    return this.isEmpty || this.gatherer.isLost ? null : `sha256:${this.hash.copy().digest('hex')}`;
   }
 
   /** The last slab while it has room; one that is being stored is not among those that wait. */
@@ -97,7 +103,7 @@ export class OutputWriter {
       ? Buffer.allocUnsafeSlow(FIRST_BYTES)
       : (this.spare ?? Buffer.allocUnsafeSlow(TOGETHER_BYTES));
     if (memory === this.spare) this.spare = undefined;
-    const slab = { memory, used: 0, pieces: [], openedMs: this.ports.timing.monotonicMs() };
+    const slab = { memory, used: 0, credit: 0, pieces: [], openedMs: this.ports.timing.monotonicMs() };
     this.waiting.push(slab);
     return slab;
   }
@@ -112,57 +118,46 @@ export class OutputWriter {
     return bytes;
   }
 
-  private async write(): Promise<void> {
-    await undefined; // so that `writing` is set before the loop can end
-    for (let first = this.waiting[0]; first; first = this.waiting[0]) {
-      await this.gather(first);
-      this.waiting.shift();
-      if (!this.lost) await this.store(first);
-      if (first.memory.length === TOGETHER_BYTES) this.spare = first.memory;
-      this.ports.grantCredit(first.used);
-    }
-    this.writing = undefined;
-  }
-
   private isEnough(): boolean {
     const [first, second] = this.waiting;
     return second !== undefined || (first !== undefined && first.used >= TOGETHER_BYTES);
   }
 
-  /** Waits for company, unless there is enough already, the tool was quiet, or the first bytes have waited their time. */
-  private async gather(first: Slab): Promise<void> {
-    const { timing } = this.ports;
-    if (this.lost || this.isEnding || this.isEnough()) return;
-    const waitMs = Math.min(first.openedMs, this.storedMs) + GATHER_MS - timing.monotonicMs();
-    if (waitMs <= 0) return;
-    this.gathering = new AbortController();
-    await timing.delay(waitMs, this.gathering.signal);
-    this.gathering = undefined;
+  private next(): Slab {
+    const first = this.waiting.shift();
+    if (first === undefined) throw new Bug('a batch was asked for where nothing waits');
+    return first;
   }
 
-  private async store({ memory, used, pieces }: Slab): Promise<void> {
-    this.storedMs = this.ports.timing.monotonicMs();
+  private async store({ memory, used, pieces }: Slab): Promise<StoreAnswer> {
     const data = memory.subarray(0, used);
-    const stored = await this.tryToStore(pieces, data).catch(() => 'lost' as const);
-    if (stored === 'refused') return;
-    if (stored === 'lost') {
-      this.lost = true;
-      this.ports.onLost();
-      return;
-    }
     this.isEmpty = false;
-    this.keep.add(pieces);
     this.hash.update(data);
+    const stored = await this.tryToStore(pieces, data);
+    // What can't be stored must not be missing in silence.
+    return stored === 'refused' ? this.tryToStore(...refusalOf(pieces, used)) : stored;
   }
 
-  private async tryToStore(pieces: readonly Piece[], data: Buffer): Promise<Stored> {
-    const cut = this.keep.makeRoom(data.length);
+  private release(slab: Slab): void {
+    if (slab.memory.length === TOGETHER_BYTES) this.spare = slab.memory;
+    this.ports.grantCredit(slab.credit);
+  }
+
+  private async tryToStore(pieces: readonly Piece[], data: Buffer): Promise<StoreAnswer> {
+    const cut = this.keep.makeRoom(pieces);
     const room = cut ? await this.ports.drop(cut) : 'stored';
     if (room === 'lost') return room;
     const places = this.keep.placesOf(pieces);
-    return this.ports.store(
-      pieces.flatMap((piece, i) => (places[i] ? [{ ...piece, ...places[i] }] : [])),
-      data,
-    );
+    const batches = pieces.flatMap((piece, i) => (places[i] ? [{ ...piece, ...places[i] }] : []));
+    const stored = await this.ports.store(batches, data);
+    if (stored === 'stored') this.keep.add(pieces);
+    return stored;
   }
+}
+
+/** The line that stands for bytes the store refused. */
+function refusalOf(pieces: readonly Piece[], bytes: number): [Piece[], Buffer] {
+  const line = Buffer.from(`\n[capstan: ${bytes} bytes of the output were refused by the database]\n`);
+  const { stream = 1, at = new Date() } = pieces[0] ?? {};
+  return [[{ stream, at, bytes: line.length }], line];
 }

@@ -4,7 +4,7 @@
  */
 import { findUnstorable, type JsonValue } from '../kernel/json.js';
 import { findPrototypeAccess, isTooDeep, MAX_DEPTH } from '../platform/http/json-body.js';
-import { MAX_OUTPUT_FILE_BYTES, UNREAD_MARK, type UnreadReason } from './supervisor/frames.js';
+import { MAX_OUTPUT_FILE_BYTES, type UnreadReason } from './supervisor/protocol.js';
 
 export const MAX_LINE_BYTES = 256 * 1024;
 /** Of the data of one progress, as JSON: it is read with every list of runs. */
@@ -20,15 +20,16 @@ export interface ReportLine {
   readonly bytes: Buffer | null;
 }
 
-/** `refused` is for people; with `isWhole` it is about the file and not about a line of it. */
-export type Refused = { readonly refused: string; readonly isWhole?: true };
+/** `refused` is for people. */
+export type Refused = { readonly refused: string };
 export type DecodedReport = { readonly type: string; readonly data: ReportData } | Refused;
 
 const NEWLINE = 0x0a;
 const TYPE = /^(?!run\.)[a-z][a-z0-9._-]{0,62}$/;
 const BLANK = /^[ \t\r\n]*$/;
 
-const UNREAD: Readonly<Record<UnreadReason, string>> = {
+/** What people are told of a file that was not read. */
+export const UNREAD_TEXTS: Readonly<Record<UnreadReason, string>> = {
   not_a_file: 'what stands in its place is not a regular file: nothing of it was read',
   unreadable: 'the file could not be read',
   cut: 'the file was not read to its end: the tool was told to stop, or its folder did not answer',
@@ -85,7 +86,6 @@ export class ReportLines {
 /** The event that a line reports; null for a blank one. */
 export function decodeReport(line: ReportLine): DecodedReport | null {
   if (line.bytes === null) return { refused: `longer than ${MAX_LINE_BYTES} bytes` };
-  if (line.bytes[0] === UNREAD_MARK) return unread(line.bytes) ?? { refused: NOT_UTF8 };
   const decoded = decodeJson(line.bytes);
   if (decoded === null || 'refused' in decoded) return decoded;
   const { value } = decoded;
@@ -102,21 +102,16 @@ export function decodeReport(line: ReportLine): DecodedReport | null {
 
 /** The value that an output file holds; of one that is blank, null. `bytes` is at most one byte more than is allowed. */
 export function decodeOutput(bytes: Buffer): { readonly value: JsonValue } | Refused {
-  const markAt = bytes.indexOf(UNREAD_MARK);
-  const reason = markAt < 0 ? undefined : unread(bytes.subarray(markAt));
-  if (reason !== undefined) return reason;
   if (bytes.length > MAX_OUTPUT_FILE_BYTES) return { refused: `longer than ${MAX_OUTPUT_FILE_BYTES} bytes` };
   return decodeJson(bytes) ?? { value: null };
 }
-
-const NOT_UTF8 = 'not valid UTF-8';
 
 function decodeJson(bytes: Buffer): { readonly value: JsonValue } | Refused | null {
   let text: string;
   try {
     text = decoder.decode(bytes);
   } catch {
-    return { refused: NOT_UTF8 };
+    return { refused: 'not valid UTF-8' };
   }
   if (BLANK.test(text)) return null;
   if (isTooDeep(text)) return { refused: `nested deeper than ${MAX_DEPTH} levels` };
@@ -130,16 +125,6 @@ function decodeJson(bytes: Buffer): { readonly value: JsonValue } | Refused | nu
   // Without the place: a pointer is made of the tool's own words.
   const fault = findUnstorable(value);
   return fault === undefined ? { value } : { refused: `a value in it cannot be stored: ${fault.message}` };
-}
-
-function unread(marked: Buffer): Refused | undefined {
-  const end = marked.indexOf(NEWLINE);
-  const word = marked.toString('latin1', 1, end < 0 ? marked.length : end);
-  return isUnreadReason(word) ? { refused: UNREAD[word], isWhole: true } : undefined;
-}
-
-function isUnreadReason(word: string): word is UnreadReason {
-  return Object.hasOwn(UNREAD, word);
 }
 
 function isObject(value: JsonValue): value is ReportData {

@@ -1,11 +1,12 @@
 /**
- * Carries what one tool reports into the store: events in the order of its lines, one batch in flight at a time, and at
- * the end the run's output. Credit goes back for what is stored or thrown away, and for what waits for the rest of its
- * line, which is bounded. Invariant: whatever a tool reports, the run goes on; what is refused is an event that says so.
+ * Carries what one tool reports into the store: events in the order of its lines, and at the end the run's output.
+ * Credit goes back for what is stored or thrown away, and for what waits for the rest of its line, which is bounded.
+ * Invariant: whatever a tool reports, the run goes on; what is refused is an event that says so.
  */
 import type { JsonValue } from '../kernel/json.js';
 import type { Timing } from '../platform/time.js';
 import type { RunReport } from '../runs/reports.sql.js';
+import { Gatherer, type StoreAnswer } from './gatherer.js';
 import {
   decodeOutput,
   decodeReport,
@@ -13,8 +14,14 @@ import {
   type ReportData,
   type ReportLine,
   ReportLines,
+  UNREAD_TEXTS,
 } from './report.rules.js';
-import { MAX_EVENTS_FILE_BYTES, MAX_OUTPUT_FILE_BYTES } from './supervisor/frames.js';
+import {
+  MAX_EVENTS_FILE_BYTES,
+  MAX_OUTPUT_FILE_BYTES,
+  type ReportSource,
+  type UnreadReason,
+} from './supervisor/protocol.js';
 
 const REFUSED = 'run.report_refused';
 
@@ -22,23 +29,22 @@ export const MAX_REPORTS = 10_000;
 /** Lines that are refused beyond these are not listed. */
 export const MAX_REFUSALS = 100;
 
-/** Behind the bytes of an output file may stand why it was not read on. */
-const OUTPUT_SLACK_BYTES = 64;
-
 /** A batch ends with the report that reaches one of these. */
 const BATCH_REPORTS = 500;
 const BATCH_BYTES = 256 * 1024;
 /** So much is never waited with. */
 const ENOUGH_BYTES = 64 * 1024;
-/** The longest that a report is held back to be stored together with later ones. */
-const GATHER_MS = 100;
 
 export interface ReportPorts {
   /**
-   * Stores a batch, numbered from 1, and its latest progress (undefined: none in it); false when the run is no longer
-   * ours. Tries until it knows: a rejection counts as false.
+   * Stores a batch, numbered from 1, and its latest progress (undefined: none in it). Tries until it knows; never
+   * rejects.
    */
-  readonly store: (batch: number, reports: readonly RunReport[], progress: JsonValue | undefined) => Promise<boolean>;
+  readonly store: (
+    batch: number,
+    reports: readonly RunReport[],
+    progress: JsonValue | undefined,
+  ) => Promise<StoreAnswer>;
   readonly grantCredit: (bytes: number) => void;
   /** The run is no longer ours: the tool must be stopped, nothing more is stored. */
   readonly onLost: () => void;
@@ -65,21 +71,35 @@ export class ToolReports {
   private readonly output: Buffer[] = [];
   private outputBytes = 0;
   private lastAt = new Date(0);
-  private lost = false;
-  private isEnding = false;
-  private writing: Promise<void> | undefined;
-  private gathering: AbortController | undefined;
-  private lastBatchMs = Number.NEGATIVE_INFINITY;
+  private outputUnread: UnreadReason | undefined;
+  private readonly gatherer: Gatherer<Waiting[]>;
 
-  constructor(private readonly ports: ReportPorts) {}
+  constructor(private readonly ports: ReportPorts) {
+    this.gatherer = new Gatherer({
+      waitingSinceMs: () => this.waiting[0]?.pushedMs,
+      isEnough: () => this.isEnough(),
+      take: () => this.next(),
+      store: (batch) => this.store(batch),
+      release: (batch) => this.release(batch),
+      onLost: ports.onLost,
+      timing: ports.timing,
+    });
+  }
 
   /** Bytes of the events file (3) or of the output file (4), in order. The memory of `data` is not kept. */
-  push(source: 3 | 4, at: Date, data: Buffer): void {
+  push(source: ReportSource, at: Date, data: Buffer): void {
     this.lastAt = at;
-    const isTaken = source === 3 && !this.isFull && !this.lost;
+    const isTaken = source === 3 && !this.isFull && !this.gatherer.isLost;
     if (isTaken) this.takeEvents(at, data);
     else if (source === 4) this.keepOutput(data);
     if (!isTaken) this.ports.grantCredit(data.length);
+  }
+
+  /** One of the files was not read, or not on from here. It takes no credit, and no number of a line. */
+  unread(source: ReportSource, at: Date, reason: UnreadReason): void {
+    this.lastAt = at;
+    if (source === 4) this.outputUnread = reason;
+    else if (!this.isFull) this.add(at, REFUSED, { source: 'events', reason: UNREAD_TEXTS[reason] }, 0);
   }
 
   /**
@@ -89,16 +109,20 @@ export class ToolReports {
   async drained(): Promise<JsonValue | null> {
     const line = this.isFull ? null : this.lines.rest();
     if (line !== null) this.takeLine(this.lastAt, line);
-    const output = decodeOutput(Buffer.concat(this.output));
+    const output = this.decodedOutput();
     if ('refused' in output) this.add(this.lastAt, REFUSED, { source: 'output', reason: output.refused }, 0);
-    this.isEnding = true;
-    this.gathering?.abort();
-    while (this.writing) await this.writing;
-    return this.lost || 'refused' in output ? null : output.value;
+    await this.gatherer.drained();
+    return this.gatherer.isLost || 'refused' in output ? null : output.value;
+  }
+
+  private decodedOutput(): ReturnType<typeof decodeOutput> {
+    if (this.outputUnread !== undefined) return { refused: UNREAD_TEXTS[this.outputUnread] };
+    return decodeOutput(Buffer.concat(this.output));
   }
 
   private keepOutput(data: Buffer): void {
-    const room = MAX_OUTPUT_FILE_BYTES + OUTPUT_SLACK_BYTES - this.outputBytes;
+    // One byte more tells that it is too long.
+    const room = MAX_OUTPUT_FILE_BYTES + 1 - this.outputBytes;
     if (room <= 0) return;
     this.output.push(Buffer.from(data.subarray(0, room)));
     this.outputBytes += data.length;
@@ -133,11 +157,11 @@ export class ToolReports {
     }
   }
 
-  private refuse(at: Date, line: number, { refused, isWhole }: Refused): void {
+  private refuse(at: Date, line: number, { refused }: Refused): void {
     this.refusals += 1;
     if (this.refusals > MAX_REFUSALS + 1) return;
     const reason = this.refusals > MAX_REFUSALS ? 'further lines that are refused are not listed' : refused;
-    this.add(at, REFUSED, { source: 'events', ...(isWhole ? {} : { line }), reason }, 0);
+    this.add(at, REFUSED, { source: 'events', line, reason }, 0);
   }
 
   /** The last event of the events file: what comes behind it is only counted away. */
@@ -147,38 +171,15 @@ export class ToolReports {
   }
 
   private add(at: Date, type: string, data: ReportData, bytes: number): void {
-    if (this.lost) return;
+    if (this.gatherer.isLost) return;
     const report = { type, at: at.toISOString(), data };
     this.waiting.push({ report, bytes, pushedMs: this.ports.timing.monotonicMs(), credit: 0 });
     this.waitingBytes += bytes;
-    if (this.isEnough) this.gathering?.abort();
-    this.writing ??= this.write();
+    this.gatherer.wake();
   }
 
-  private get isEnough(): boolean {
-    return this.isEnding || this.waitingBytes >= ENOUGH_BYTES || this.waiting.length >= BATCH_REPORTS;
-  }
-
-  private async write(): Promise<void> {
-    await undefined; // so that `writing` is set, and the whole chunk taken, before the first batch is made
-    for (let first = this.waiting[0]; first; first = this.waiting[0]) {
-      await this.gather(first);
-      const batch = this.next();
-      if (!this.lost) await this.store(batch.map(({ report }) => report));
-      const credit = batch.reduce((sum, item) => sum + item.credit, 0);
-      if (credit > 0) this.ports.grantCredit(credit);
-    }
-    this.writing = undefined;
-  }
-
-  /** Waits for company, unless there is enough already, the tool was quiet, or the first has waited its time. */
-  private async gather(first: Waiting): Promise<void> {
-    const { timing } = this.ports;
-    const waitMs = Math.min(first.pushedMs, this.lastBatchMs) + GATHER_MS - timing.monotonicMs();
-    if (this.lost || this.isEnough || waitMs <= 0) return;
-    this.gathering = new AbortController();
-    await timing.delay(waitMs, this.gathering.signal);
-    this.gathering = undefined;
+  private isEnough(): boolean {
+    return this.waitingBytes >= ENOUGH_BYTES || this.waiting.length >= BATCH_REPORTS;
   }
 
   private next(): Waiting[] {
@@ -192,11 +193,15 @@ export class ToolReports {
     return batch;
   }
 
-  private async store(reports: readonly RunReport[]): Promise<void> {
+  private store(batch: readonly Waiting[]): Promise<StoreAnswer> {
     this.batch += 1;
-    this.lastBatchMs = this.ports.timing.monotonicMs();
+    const reports = batch.map(({ report }) => report);
     const progress = reports.findLast(({ type }) => type === 'progress')?.data;
-    this.lost = !(await this.ports.store(this.batch, reports, progress).catch(() => false));
-    if (this.lost) this.ports.onLost();
+    return this.ports.store(this.batch, reports, progress);
+  }
+
+  private release(batch: readonly Waiting[]): void {
+    const credit = batch.reduce((sum, item) => sum + item.credit, 0);
+    if (credit > 0) this.ports.grantCredit(credit);
   }
 }

@@ -174,13 +174,13 @@ export class Life {
       // The lease still holds: the ends of what was killed are ours to write.
       this.executor.drain();
       await this.supervisor.gone;
-      await this.executor.idle(AbortSignal.timeout(config.leaseTtlMs));
+      await this.executor.idle(config.leaseTtlMs);
       this.holder.stopRetrying();
       await this.leave('stopped', timing.monotonicMs() + LAST_WRITES_MS);
     } else {
       this.executor.abandon();
       await this.supervisor.shutdown();
-      await this.executor.idle(AbortSignal.timeout(LAST_WRITES_MS));
+      await this.executor.idle(LAST_WRITES_MS);
     }
     await loopsEnded;
     this.release();
@@ -196,19 +196,18 @@ export class Life {
     const loopsEnded = this.stopLoops();
     this.executor.drain();
     const drainingSaid = this.leave('draining', timing.monotonicMs() + drainMs + config.killGraceMs);
-    const drained = AbortSignal.any([AbortSignal.timeout(Math.max(1, drainMs)), force]);
-    if (!(await this.executor.idle(drained))) {
+    if (!(await this.executor.idle(drainMs, force))) {
       log.info(
         { code: 'drain_over', running: this.running, forced: force.aborted },
         'stopping the tools that still run',
       );
       if (!force.aborted) {
         this.executor.stopAll('gracefully');
-        await this.executor.idle(AbortSignal.any([AbortSignal.timeout(config.killGraceMs + 500), force]));
+        await this.executor.idle(config.killGraceMs + 500, force);
       }
       if (this.running > 0) {
         this.executor.stopAll('at once');
-        await this.executor.idle(AbortSignal.timeout(LAST_WRITES_MS));
+        await this.executor.idle(LAST_WRITES_MS);
       }
     }
     this.holder.stopRetrying();

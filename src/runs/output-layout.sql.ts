@@ -1,6 +1,7 @@
 /** How long a run's output is, what is missing of it, and which chunk holds a byte. No content is read here. */
 import type { Pool } from '../platform/db/db.js';
 import type { FenceOutput, OutputOf, OutputStream } from './output.js';
+import { dayOf } from './partitions.sql.js';
 
 /**
  * What every fence wrote, in order. `fence` is the run's latest. Index: one probe per fence, and the length of a stored
@@ -13,13 +14,15 @@ export function outputByFence(
 ): Promise<FenceOutput[]> {
   return pool.run<FenceOutput[]>(
     (sql) => sql`
-    select f.fence, coalesce(last.end, 0) as "end", c.run_id is not null as has_cut,
-           c.after_batch, c.through_batch, c.pos, c.stdout_pos, c.bytes, c.stdout_bytes
+    select f.fence, coalesce(last.end, 0) as "end",
+           case when c.run_id is not null then jsonb_build_object(
+             'afterBatch', c.after_batch, 'throughBatch', c.through_batch, 'pos', c.pos, 'stdoutPos', c.stdout_pos,
+             'bytes', c.bytes, 'stdoutBytes', c.stdout_bytes) end as cut
     from generate_series(1, ${run.fence}::integer) as f (fence)
     left join lateral (
       select ${stream === undefined ? sql`o.pos` : sql`o.stream_pos`} + length(o.data) as "end"
       from run_output o
-      where o.run_day = (${run.createdAt}::timestamptz at time zone 'UTC')::date
+      where o.run_day = ${dayOf(sql, run)}
         and o.run_id = ${run.id}
         and o.fence = f.fence
         and ${stream === undefined ? sql`true` : sql`o.stream = ${stream}`}
@@ -27,7 +30,7 @@ export function outputByFence(
       limit 1
     ) last on true
     left join run_output_cuts c
-      on c.run_day = (${run.createdAt}::timestamptz at time zone 'UTC')::date
+      on c.run_day = ${dayOf(sql, run)}
       and c.run_id = ${run.id}
       and c.fence = f.fence
     order by f.fence`,
@@ -46,7 +49,7 @@ export async function chunkAt(
     (sql) => sql`
     select batch
     from run_output
-    where run_day = (${run.createdAt}::timestamptz at time zone 'UTC')::date
+    where run_day = ${dayOf(sql, run)}
       and run_id = ${run.id}
       and fence = ${fence}
       and ${stream === undefined ? sql`pos <= ${pos}` : sql`stream = ${stream} and stream_pos <= ${pos}`}

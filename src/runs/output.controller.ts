@@ -61,7 +61,8 @@ export class OutputController {
         'The kept bytes, unchanged, both streams in order of arrival unless one is named. All there is by now: ask ' +
         'again with `Range: bytes=N-` for what came after the first N bytes (416 when nothing did), or follow the run ' +
         'with its `/stream`. Of an output that outgrew CAPSTAN_OUTPUT_LIMIT the first half is kept and the latest; a line ' +
-        'in between names what is missing. Offsets count that line too, and move while such a run goes on.',
+        'in between names what is missing, and the header `Capstan-Output-Cut` how many bytes that are. Offsets count that ' +
+        'line too: they hold as long as the header stays the same.',
     }),
   )
   @Documented((api) =>
@@ -84,6 +85,7 @@ export class OutputController {
     const pick: OutputPick =
       query.tail === undefined ? outputPickOf(range) : { pick: 'tail', lines: Number(query.tail) };
     const part = await this.output.open(run, stream, pick);
+    void reply.header('capstan-output-cut', part.missing);
     if (!('content' in part)) {
       void reply.header('content-range', `bytes */${part.total}`);
       throw new Problem('range_not_satisfiable', `the output has ${part.total} bytes by now`);

@@ -2,7 +2,7 @@
  * Which part of an output a request means, and how what was dropped shows. Pure. The text of an output is its kept bytes
  * with one line in the place of what is missing; offsets are bytes of that text counted from 0, ends are excluded.
  */
-import type { FenceOutput, OutputStream } from './output.js';
+import type { FenceOutput, OutputCut, OutputStream } from './output.js';
 
 export type OutputPick = BytePick | { readonly pick: 'tail'; readonly lines: number };
 
@@ -46,23 +46,26 @@ export function cutLine(stream: OutputStream | undefined, from: number, to: numb
 
 /** The stretches of a text, in order. */
 export function spansOf(fences: readonly FenceOutput[], stream: OutputStream | undefined): Span[] {
-  return fences.flatMap((written) => {
-    const { fence } = written;
-    const gap = written.hasCut ? gapOf(written, stream) : undefined;
+  return fences.flatMap(({ fence, end, cut }) => {
     const kept = (pos: number, to: number): Span[] =>
       to > pos ? [{ fence, pos, bytes: to - pos, line: undefined }] : [];
-    if (!gap || gap.to === gap.from) return kept(0, written.end);
+    const gap = cut === null ? undefined : gapOf(cut, stream);
+    if (!gap || gap.to === gap.from) return kept(0, end);
     const line = cutLine(stream, gap.from, gap.to);
-    return [
-      ...kept(0, gap.from),
-      { fence, pos: gap.from, bytes: line.length, line },
-      ...kept(gap.to, Math.max(gap.to, written.end)),
-    ];
+    return [...kept(0, gap.from), { fence, pos: gap.from, bytes: line.length, line }, ...kept(gap.to, end)];
   });
 }
 
+/** How many bytes are missing. Positions in a text hold as long as this stays the same. */
+export function missingBytes(fences: readonly FenceOutput[], stream: OutputStream | undefined): number {
+  return fences.reduce((sum, { cut }) => {
+    const gap = cut === null ? { from: 0, to: 0 } : gapOf(cut, stream);
+    return sum + gap.to - gap.from;
+  }, 0);
+}
+
 function gapOf(
-  { pos, stdoutPos, bytes, stdoutBytes }: FenceOutput,
+  { pos, stdoutPos, bytes, stdoutBytes }: OutputCut,
   stream: OutputStream | undefined,
 ): { readonly from: number; readonly to: number } {
   if (stream === undefined) return { from: pos, to: pos + bytes };

@@ -2,25 +2,29 @@
  * The text of a run's output: kept bytes unchanged, both streams in order of arrival unless one is named, and a line
  * where some were dropped. Read in pages as the reader takes them: memory stays flat however long the output is.
  */
-
-import { Bug } from '../kernel/problems.js';
 import type { Pool } from '../platform/db/db.js';
 import type { FenceOutput, OutputOf, OutputPlace, OutputStream } from './output.js';
 import {
   cutLine,
   LinesFromEnd,
   lengthOf,
+  missingBytes,
   type OutputPick,
   offsetOf,
   outputPart,
   slicesOf,
   spansOf,
 } from './output.rules.js';
-import { readOutput, readOutputBackwards } from './output.sql.js';
+import { type PageSize, readOutput, readOutputBackwards } from './output.sql.js';
 import { chunkAt, outputByFence } from './output-layout.sql.js';
 
-/** A chunk has up to 128 KiB. */
-const PAGE_CHUNKS = 4;
+/** A chunk has up to 128 KiB, or a single byte. */
+const PAGE: PageSize = { chunks: 512, bytes: 512 * 1024 };
+
+/** The text is another by now; whoever asks again gets that one. */
+class OutputMoved extends Error {
+  override readonly name = 'OutputMoved';
+}
 
 export interface OutputPart {
   /** Bytes there were when asked; a run that goes on adds more. */
@@ -28,6 +32,8 @@ export interface OutputPart {
   readonly from: number;
   /** Excluded. */
   readonly to: number;
+  /** How many bytes the text lacks; offsets are those of another text when this changes. */
+  readonly missing: number;
   /** Whether exactly `to - from` bytes come, or the reading fails. Otherwise more of it may be dropped meanwhile. */
   readonly isExact: boolean;
   content(): AsyncGenerator<Buffer>;
@@ -53,42 +59,28 @@ export class OutputService {
     private readonly limitBytes: number,
   ) {}
 
-  /** The part of a run's output that is meant, or only its length when that part doesn't exist. */
+  /** The part of a run's output that is meant, or only how long it is when that part doesn't exist. */
   async open(
     run: WritingRun,
     stream: OutputStream | undefined,
     pick: OutputPick,
-  ): Promise<OutputPart | { readonly total: number }> {
-    if (pick.pick === 'tail') return this.openTail(run, stream, pick.lines);
+  ): Promise<OutputPart | { readonly total: number; readonly missing: number }> {
+    const place = pick.pick === 'tail' ? await this.tailPlace(run, stream, pick.lines) : undefined;
     const fences = await outputByFence(this.pool, run, stream);
     const spans = spansOf(fences, stream);
     const total = lengthOf(spans);
-    const part = outputPart(pick, total);
-    if (!part) return { total };
-    const isExact = pick.pick !== 'all' || this.isSteady(run, fences, total);
-    const ends = fences.map(({ fence, end }) => ({ fence, pos: 0, end }));
+    const part =
+      pick.pick === 'tail'
+        ? { from: place ? offsetOf(spans, place.fence, place.pos) : 0, to: total }
+        : outputPart(pick, total);
+    const missing = missingBytes(fences, stream);
+    if (!part) return { total, missing };
+    const isRange = pick.pick === 'range' || pick.pick === 'suffix';
+    const isExact = isRange || this.isSteady(run, stream, fences, total);
     const content = isExact
       ? () => this.readExactly(run, stream, slicesOf(spans, part.from, part.to))
-      : () => this.readWhatIsThere(run, stream, ends);
-    return { total, ...part, isExact, content };
-  }
-
-  /** The last `lines` lines, or fewer: what stands in front of a gap is not among them. */
-  private async openTail(run: WritingRun, stream: OutputStream | undefined, lines: number): Promise<OutputPart> {
-    const place = await this.tailPlace(run, stream, lines);
-    const fences = await outputByFence(this.pool, run, stream);
-    const spans = spansOf(fences, stream);
-    const total = lengthOf(spans);
-    const from = place ? offsetOf(spans, place.fence, place.pos) : 0;
-    const first = place?.fence ?? 1;
-    const ends = fences
-      .filter(({ fence }) => fence >= first)
-      .map(({ fence, end }) => ({ fence, pos: place?.fence === fence ? place.pos : 0, end }));
-    const isExact = this.isSteady(run, fences, total);
-    const content = isExact
-      ? () => this.readExactly(run, stream, slicesOf(spans, from, total))
-      : () => this.readWhatIsThere(run, stream, ends);
-    return { total, from, to: total, isExact, content };
+      : () => this.readWhatIsThere(run, stream, stretchesFrom(fences, place));
+    return { total, ...part, missing, isExact, content };
   }
 
   /**
@@ -100,7 +92,8 @@ export class OutputService {
     let before: OutputPlace = { fence: run.fence + 1, batch: 0 };
     let first: TailPlace | undefined;
     for (;;) {
-      const page = await readOutputBackwards(this.pool, run, before, stream, PAGE_CHUNKS);
+      const page = await readOutputBackwards(this.pool, run, before, stream, PAGE);
+      if (page.length === 0) return undefined;
       for (const { fence, batch, pos, streamPos, data } of page) {
         const at = stream === undefined ? pos : streamPos;
         if (lines === 0) return { fence, batch: batch + 1, skip: 0, pos: at + data.length };
@@ -111,14 +104,21 @@ export class OutputService {
         first = { fence, batch, skip: 0, pos: at };
         before = first;
       }
-      if (page.length < PAGE_CHUNKS) return undefined;
     }
   }
 
-  /** Who reads a run that writes near its limit is overtaken: what was measured may be dropped before it is read. */
-  private isSteady(run: WritingRun, fences: readonly FenceOutput[], total: number): boolean {
-    const mayBeDropped = total > this.limitBytes / 2 || fences.some(({ hasCut }) => hasCut);
-    return run.endedAt !== null || !mayBeDropped;
+  /**
+   * Who reads a run that writes near its limit is overtaken: what was measured may be dropped before it is read. Of one
+   * stream alone it isn't known how near that is.
+   */
+  private isSteady(
+    run: WritingRun,
+    stream: OutputStream | undefined,
+    fences: readonly FenceOutput[],
+    total: number,
+  ): boolean {
+    if (run.endedAt !== null) return true;
+    return stream === undefined && total <= this.limitBytes / 2 && fences.every(({ cut }) => cut === null);
   }
 
   private async *readExactly(
@@ -133,7 +133,7 @@ export class OutputService {
       }
       const from = span.pos + skip;
       yield* this.readFence(run, stream, { fence: span.fence, pos: from, end: from + take }, () => {
-        throw new Bug('a part of an output is gone');
+        throw new OutputMoved('more of the output was dropped while it was read');
       });
     }
   }
@@ -160,7 +160,7 @@ export class OutputService {
     let after: OutputPlace = { fence, batch: batch - 1 };
     let expected = pos;
     while (expected < end) {
-      const page = (await readOutput(this.pool, run, after, stream, PAGE_CHUNKS)).filter((c) => c.fence === fence);
+      const page = (await readOutput(this.pool, run, after, stream, PAGE)).filter((chunk) => chunk.fence === fence);
       if (page.length === 0) {
         yield onGap(expected, end);
         return;
@@ -176,6 +176,13 @@ export class OutputService {
       }
     }
   }
+}
+
+/** Everything behind a place, fence by fence. */
+function stretchesFrom(fences: readonly FenceOutput[], place: TailPlace | undefined): Stretch[] {
+  return fences
+    .filter(({ fence }) => fence >= (place?.fence ?? 1))
+    .map(({ fence, end }) => ({ fence, pos: place?.fence === fence ? place.pos : 0, end }));
 }
 
 /** Bytes under one fence, of both streams or of the one that is read. */

@@ -1,7 +1,8 @@
 /** Output of a run: appended by its one holder, dropped in the middle when it grows too long, read in order of arrival. */
 import type { BytePool } from '../platform/db/byte-pool.js';
-import type { Pool } from '../platform/db/db.js';
+import type { Pool, Sql } from '../platform/db/db.js';
 import type { OutputBatch, OutputCut, OutputOf, OutputPlace, OutputStream, StoredChunk } from './output.js';
+import { dayOf } from './partitions.sql.js';
 import type { Hold } from './run.js';
 
 /**
@@ -100,44 +101,69 @@ export async function dropOutputIfHeld(pool: BytePool, worker: string, hold: Hol
   return rows.length > 0;
 }
 
-/** The next chunks behind a place, at most `limit`, in order of arrival. Index: the partition's primary key. */
+/** How much is read at a time: chunks may be large, or very many. The first comes whatever its size. */
+export interface PageSize {
+  readonly chunks: number;
+  readonly bytes: number;
+}
+
+/** The next chunks behind a place, in order of arrival. Index: the partition's primary key. */
 export function readOutput(
   pool: Pool,
   run: OutputOf,
   after: OutputPlace,
   stream: OutputStream | undefined,
-  limit: number,
+  page: PageSize,
 ): Promise<StoredChunk[]> {
   return pool.run<StoredChunk[]>(
     (sql) => sql`
     select fence, batch, stream, at, pos, stream_pos, data
-    from run_output
-    where run_day = (${run.createdAt}::timestamptz at time zone 'UTC')::date
-      and run_id = ${run.id}
-      and (fence, batch) > (${after.fence}, ${after.batch})
-      and ${stream === undefined ? sql`true` : sql`stream = ${stream}`}
-    order by fence, batch
-    limit ${limit}`,
+    from (
+      select *, ${positionIn(sql, stream)} - first_value(${positionIn(sql, stream)}) over (order by fence, batch) as ahead
+      from (
+        select * from run_output
+        where run_day = ${dayOf(sql, run)}
+          and run_id = ${run.id}
+          and (fence, batch) > (${after.fence}, ${after.batch})
+          and ${stream === undefined ? sql`true` : sql`stream = ${stream}`}
+        order by fence, batch
+        limit ${page.chunks}
+      ) chunk
+    ) sized
+    where ahead < ${page.bytes}
+    order by fence, batch`,
   );
 }
 
-/** The chunks in front of a place, at most `limit`, the nearest first. */
+/** The chunks in front of a place, the nearest first. */
 export function readOutputBackwards(
   pool: Pool,
   run: OutputOf,
   before: OutputPlace,
   stream: OutputStream | undefined,
-  limit: number,
+  page: PageSize,
 ): Promise<StoredChunk[]> {
   return pool.run<StoredChunk[]>(
     (sql) => sql`
     select fence, batch, stream, at, pos, stream_pos, data
-    from run_output
-    where run_day = (${run.createdAt}::timestamptz at time zone 'UTC')::date
-      and run_id = ${run.id}
-      and (fence, batch) < (${before.fence}, ${before.batch})
-      and ${stream === undefined ? sql`true` : sql`stream = ${stream}`}
-    order by fence desc, batch desc
-    limit ${limit}`,
+    from (
+      select *, first_value(${positionIn(sql, stream)}) over (order by fence desc, batch desc) - ${positionIn(sql, stream)}
+                  as ahead
+      from (
+        select * from run_output
+        where run_day = ${dayOf(sql, run)}
+          and run_id = ${run.id}
+          and (fence, batch) < (${before.fence}, ${before.batch})
+          and ${stream === undefined ? sql`true` : sql`stream = ${stream}`}
+        order by fence desc, batch desc
+        limit ${page.chunks}
+      ) chunk
+    ) sized
+    where ahead < ${page.bytes}
+    order by fence desc, batch desc`,
   );
+}
+
+function positionIn(sql: Sql, stream: OutputStream | undefined) {
+  return stream === undefined ? sql`pos` : sql`stream_pos`;
 }

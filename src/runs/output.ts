@@ -46,10 +46,9 @@ export interface StoredChunk extends Omit<OutputBatch, 'bytes'>, OutputPlace {
 }
 
 /** What was written under one fence, as far as it is stored. */
-export interface FenceOutput extends OutputCut {
+export interface FenceOutput {
   readonly fence: number;
   /** Where the last chunk ends: of both streams, or of the one that was asked for. */
   readonly end: number;
-  /** The fields of a cut are all null without one. */
-  readonly hasCut: boolean;
+  readonly cut: OutputCut | null;
 }

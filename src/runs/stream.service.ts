@@ -218,7 +218,10 @@ export class StreamService {
     const { read } = this.platform.pools;
     const standing = await findStanding(read, run, after, EVENTS_PER_LOOK);
     if (!standing) return undefined;
-    const chunks = standing.chunks === 0 ? [] : await readOutput(read, run, after, undefined, standing.chunks);
+    const chunks =
+      standing.chunks === 0
+        ? []
+        : await readOutput(read, run, after, undefined, { chunks: standing.chunks, bytes: Number.MAX_SAFE_INTEGER });
     return { standing, chunks };
   }
 

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { cutLine, OutputCount } from '../../src/cli/cut.rules.js';
 import { EXIT_CODES, exitCodeOf } from '../../src/cli/exit-codes.js';
 import { waitingLine } from '../../src/cli/follow.js';
 import { pauseBeforeRetry, retryAfter } from '../../src/cli/retry.rules.js';
 import { interpreterOf } from '../../src/cli/script.rules.js';
 import { brief, printable, quoted } from '../../src/cli/text.js';
+import { cutLine as serversCutLine } from '../../src/runs/output.rules.js';
 
 describe('the exit code of --wait', () => {
   const cases: [state: string, exitCode: number | null, code: number][] = [
@@ -40,6 +42,33 @@ describe('what a run that has not begun waits for', () => {
   ];
   it.each(cases)('is, for one that is %s and due at %s, told as %j', (state, notBefore, line) => {
     expect(waitingLine({ id: 'run_1', queue: 'gpu', state, notBefore })).toBe(line);
+  });
+});
+
+describe('the line in the place of dropped output', () => {
+  it('is the one of the text as the server answers it, as far as its place is known', () => {
+    const ofServer = serversCutLine(undefined, 100, 4_196).toString().trim();
+    expect(cutLine({ from: 100, bytes: 4_096 })).toBe(ofServer);
+    expect(cutLine({ from: null, bytes: 4_096 })).toBe(ofServer.replace('bytes 100-4195', '4096 bytes'));
+    for (const from of [null, 100]) {
+      expect(cutLine({ from, bytes: null })).toBe(ofServer.replace('bytes 100-4195', 'bytes'));
+    }
+  });
+
+  it('counts under each fence anew, and knows no place behind an unknown number of bytes or part of the output', () => {
+    const whole = new OutputCount(true);
+    const steps: [fence: number, bytes: number | null][] = [
+      [1, 5],
+      [1, 10],
+      [1, 1],
+      [2, 7],
+      [2, null],
+      [2, 3],
+      [3, 1],
+    ];
+    expect(steps.map(([fence, bytes]) => whole.add(fence, bytes))).toEqual([0, 5, 15, 0, 7, null, 0]);
+    const part = new OutputCount(false);
+    expect(steps.map(([fence, bytes]) => part.add(fence, bytes))).toEqual(steps.map(() => null));
   });
 });
 

@@ -188,7 +188,10 @@ describe('http', () => {
         [['http', url, '-H', `@${auth}`], "--header: expected 'Name: value'"],
         [['http', url, '-H', 'A: hunter2', '-H', 'a: hunter2'], '--header: a is given twice'],
         [['http', 'hunter2@example.org'], 'expected a URL that begins with http:// or https://'],
-        [['http', url, '-d', '-', '-H', '@-'], 'standard input is either the headers or the body'],
+        [['http', url, '-d', '-', '-H', '@-'], 'standard input is read once'],
+        [['http', url, '-d', '@-', '-H', '@-'], 'standard input is read once'],
+        [['http', url, '-H', '@-', '-H', '@-'], 'standard input is read once'],
+        [['http', url, '-d', 'hunter2', '-d', 'a'], '--data is given twice'],
       ];
       for (const [args, says] of wrong) {
         const { code, stderr, asked } = await against(TAKEN, args);

@@ -63,6 +63,46 @@ describe('wrong usage', () => {
     }
     expect((await capstan(['rnus', '--', '--json'])).stderr).toMatch(/^capstan: usage: /);
   });
+
+  it('is no JSON because a tool, or the value of an option, is called --json', async () => {
+    for (const args of [
+      ['run', 'echo', '--json'],
+      ['run', '--url', 'http://127.0.0.1:1', 'echo', '--json'],
+      ['run', '--sate', '--', 'echo', '--json'],
+      ['run', '--priority', '101', 'echo', '--json'],
+      ['run', '--name', '--json', '--', 'echo'],
+      ['http', 'http://x', '--data', '--json', '--sate'],
+    ]) {
+      const { code, stderr } = await capstan(args);
+      expect({ args, isFailed: code !== 0, stderr }).toMatchObject({
+        isFailed: true,
+        stderr: expect.stringMatching(/^capstan: (no connection|usage): /),
+      });
+    }
+    for (const args of [
+      ['--json', 'run', 'echo'],
+      ['run', '--json', 'echo'],
+      ['run', '--priority', '101', '--json', 'echo'],
+      ['run', '--label=x', '--json', 'echo'],
+      ['audit', 'verify', '--json', '--sate'],
+      ['script', 'no-such-file.sh', '--json'],
+    ]) {
+      const { stderr } = await capstan(args);
+      expect({ args, problem: JSON.parse(stderr) }).toMatchObject({ problem: { title: expect.any(String) } });
+    }
+  });
+});
+
+describe('the help of a command', () => {
+  it.each(['run', 'script', 'http', 'rerun', 'logs', 'events'])(
+    'of %s has an example and fits 80 columns',
+    async (name) => {
+      const { code, stdout } = await capstan([name, '--help']);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/\nExamples?:\n {2}capstan /);
+      expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+    },
+  );
 });
 
 describe('a token on the command line', () => {

@@ -1,7 +1,7 @@
 /** Every mode of an executor × what may come at each of its awaits. Supervisor and holder are ports; the real ones are
  *  proved in their own suites and in the main job. */
 import { pino } from 'pino';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Executor, type ExecutorParts } from '../../src/execution/executor.js';
 import type { Launch, LaunchHandlers } from '../../src/execution/supervisor/launches.js';
 import type { StopCause } from '../../src/execution/supervisor/plan.js';
@@ -163,9 +163,9 @@ describe('open', () => {
     }
   });
 
-  it('output that the database will not take is dropped, and the run still ends', async () => {
+  it('output that the database can never take is dropped, and the run still ends', async () => {
     const { executor, ends, exit, start, tool } = rig({
-      appendOutput: () => Promise.reject(Object.assign(new Error('no'), { code: '42501' })),
+      appendOutput: () => Promise.reject(Object.assign(new Error('no'), { code: '22021' })),
     });
     executor.accept(RUN);
     await start(true);
@@ -175,6 +175,26 @@ describe('open', () => {
     expect(ends.map((end) => end.state)).toEqual(['succeeded']);
   });
 
+  it.each(['28P01', '42501', '53100', 'ECONNREFUSED', undefined])(
+    'output waits for as long as the database is in the way, also by a fault (%s) that somebody has to mend',
+    async (code) => {
+      let tries = 0;
+      const { executor, ends, exit, start, tool } = rig({
+        appendOutput: async () => {
+          tries += 1;
+          if (tries < 5) throw Object.assign(new Error('no'), { code });
+          return true;
+        },
+      });
+      executor.accept(RUN);
+      await start(true);
+      tool().onOutput({ key: 1, source: 1, at: 0, bytes: Buffer.from('x') });
+      exit('self');
+      await vi.waitFor(() => expect(ends.map((end) => end.state)).toEqual(['succeeded']));
+      expect(tries).toBe(5);
+    },
+  );
+
   it('a tool whose output is no longer ours to store is stopped', async () => {
     const { executor, start, stops, tool } = rig({ appendOutput: async () => false });
     executor.accept(RUN);
@@ -182,6 +202,20 @@ describe('open', () => {
     tool().onOutput({ key: 1, source: 1, at: 0, bytes: Buffer.from('x') });
     await settle();
     expect(stops).toEqual(['lost']);
+  });
+});
+
+describe('idle', () => {
+  it('says that a tool still runs once its time is over, or at once when it must hurry', async () => {
+    const { executor, exit, start } = rig();
+    expect(await executor.idle(60_000)).toBe(true);
+    executor.accept(RUN);
+    await start(true);
+    expect(await executor.idle(30)).toBe(false);
+    expect(await executor.idle(60_000, AbortSignal.abort())).toBe(false);
+    const idle = executor.idle(60_000);
+    exit('self');
+    expect(await idle).toBe(true);
   });
 });
 

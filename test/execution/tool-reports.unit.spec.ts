@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { StoreAnswer } from '../../src/execution/gatherer.js';
 import { MAX_LINE_BYTES } from '../../src/execution/report.rules.js';
-import { MAX_EVENTS_FILE_BYTES } from '../../src/execution/supervisor/frames.js';
+import { MAX_EVENTS_FILE_BYTES } from '../../src/execution/supervisor/protocol.js';
 import { MAX_REFUSALS, MAX_REPORTS, ToolReports } from '../../src/execution/tool-reports.js';
 import type { JsonValue } from '../../src/kernel/json.js';
 import type { RunReport } from '../../src/runs/reports.sql.js';
@@ -9,7 +10,7 @@ interface Asked {
   readonly batch: number;
   readonly reports: readonly RunReport[];
   readonly progress: JsonValue | undefined;
-  readonly answer: (held: boolean | Error) => Promise<void>;
+  readonly answer: (answer: StoreAnswer) => Promise<void>;
 }
 
 /** Everything that can happen without time passing has happened. */
@@ -24,14 +25,13 @@ function reporting({ isPrompt = false } = {}) {
   let [nowMs, granted, lost] = [1_000_000, 0, 0];
   const reports = new ToolReports({
     store: (batch, events, progress) =>
-      new Promise((resolve, reject) => {
-        const answer = (held: boolean | Error) => {
-          if (typeof held === 'boolean') resolve(held);
-          else reject(held);
+      new Promise((resolve) => {
+        const answer = (given: StoreAnswer) => {
+          resolve(given);
           return settled();
         };
         asked.push({ batch, reports: events, progress, answer });
-        if (isPrompt) resolve(true);
+        if (isPrompt) resolve('stored');
       }),
     grantCredit: (bytes) => {
       granted += bytes;
@@ -88,9 +88,9 @@ describe('what a tool reports is stored', () => {
     await push(numbered(2, 1));
     await pass(10_000);
     expect(asked, 'a second batch was sent before the first was stored').toHaveLength(1);
-    await asked[0]?.answer(true);
+    await asked[0]?.answer('stored');
     expect(asked).toHaveLength(2);
-    await asked[1]?.answer(true);
+    await asked[1]?.answer('stored');
     await push(numbered(3, 1));
     await pass(99);
     await push(numbered(4, 1));
@@ -125,7 +125,7 @@ describe('credit', () => {
     const { asked, push, granted } = reporting();
     await push(numbered(1, 3));
     expect(granted()).toBe(0);
-    await asked[0]?.answer(true);
+    await asked[0]?.answer('stored');
     expect(granted()).toBe(numbered(1, 3).length);
   });
 
@@ -137,7 +137,7 @@ describe('credit', () => {
     await push(Buffer.alloc(1_000_000, 'x'), 4);
     expect(granted()).toBe(1_000_010);
     for (let i = 0; i < 20; i += 1) await push(Buffer.alloc(60_000, 'x'));
-    await asked[0]?.answer(true);
+    await asked[0]?.answer('stored');
     expect(granted()).toBe(2_200_010);
   });
 
@@ -203,14 +203,35 @@ describe('what cannot be taken is an event that says so', () => {
     ).toEqual([{ source: 'events', reason: 'more than 16777216 bytes: the rest was not read' }]);
   });
 
-  it('for a file that was not read, without a line', async () => {
+  it.each([
+    ['not_a_file', 'what stands in its place is not a regular file: nothing of it was read'],
+    ['unreadable', 'the file could not be read'],
+    ['cut', 'the file was not read to its end: the tool was told to stop, or its folder did not answer'],
+  ] as const)('for a file that was not read (%s), without a line, behind what was read of it', async (why, reason) => {
     const { reports, push, stored } = reporting({ isPrompt: true });
-    await push(Buffer.from('\xffnot_a_file\n', 'latin1'));
-    await push(Buffer.from('\xffnot_a_file\n', 'latin1'), 4);
+    await push('{"n":1}\n{"n":');
+    reports.unread(3, new Date(1), why);
+    await push('2}\nbad');
+    await push('{"a":1}', 4);
+    reports.unread(4, new Date(2), why);
+    expect(await reports.drained(), 'an output that was not read whole').toBeNull();
+    expect(stored().map(({ at, data }) => [Date.parse(at), data])).toEqual([
+      [0, { n: 1 }],
+      [1, { source: 'events', reason }],
+      [0, { n: 2 }],
+      [2, { source: 'events', line: 3, reason: 'not valid JSON' }],
+      [2, { source: 'output', reason }],
+    ]);
+  });
+
+  it('never by a word of the tool itself: what the supervisor tells comes beside the bytes', async () => {
+    const { reports, push, stored } = reporting({ isPrompt: true });
+    await push(Buffer.from('\xffcut\n', 'latin1'));
+    await push(Buffer.from('\xffcut\n', 'latin1'), 4);
     expect(await reports.drained()).toBeNull();
-    expect(stored().map(({ data }) => Object.keys(data))).toEqual([
-      ['source', 'reason'],
-      ['source', 'reason'],
+    expect(stored().map(({ data }) => data)).toEqual([
+      { source: 'events', line: 1, reason: 'not valid UTF-8' },
+      { source: 'output', reason: 'not valid UTF-8' },
     ]);
   });
 });
@@ -247,21 +268,34 @@ describe('the output', () => {
     });
     await settled();
     expect(output).toBe('not yet');
-    await asked[0]?.answer(true);
+    await asked[0]?.answer('stored');
     expect(output).toBe(7);
   });
 });
 
+describe('what the store will never take', () => {
+  it('is passed over: what comes behind it is stored, credit comes back, the tool goes on', async () => {
+    const { reports, asked, push, granted, lostCalls } = reporting();
+    await push('{"n":1}\n');
+    await asked[0]?.answer('refused');
+    await push('{"n":2}\n');
+    await push('7', 4);
+    const drained = reports.drained();
+    await settled();
+    await asked[1]?.answer('stored');
+    expect(await drained).toBe(7);
+    expect(asked.map(({ batch }) => batch)).toEqual([1, 2]);
+    expect([granted(), lostCalls()]).toEqual([17, 0]);
+  });
+});
+
 describe('when the run is no longer ours', () => {
-  it.each([
-    ['the store says so', false],
-    ['the store breaks its promise', new Error('bug')],
-  ] as const)('because %s: the tool is stopped once, nothing more is stored, nobody waits', async (_why, answer) => {
+  it('the tool is stopped once, nothing more is stored, nobody waits', async () => {
     const { reports, asked, push, granted, lostCalls } = reporting();
     await push('{"n":1}\n');
     await push('{"n":2}\n');
     await push('7', 4);
-    await asked[0]?.answer(answer);
+    await asked[0]?.answer('lost');
     await push('{"n":3}\nbad\n{');
     expect(lostCalls()).toBe(1);
     expect(await reports.drained()).toBeNull();

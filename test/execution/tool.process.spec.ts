@@ -144,6 +144,31 @@ describe('a tool talks back', () => {
     expect(rest).toHaveLength(1);
   });
 
+  it('progress that is written over instead of appended is seen as well', async () => {
+    const content = `
+      echo '{"type": "progress", "percent": 10}' > "$CAPSTAN_EVENTS_FILE"
+      until [ -e "${scratch}/over" ]; do sleep 0.01; done
+      echo '{"type": "progress", "percent": 20}' > "$CAPSTAN_EVENTS_FILE"
+      until [ -e "${scratch}/over-again" ]; do sleep 0.01; done
+      echo '{"type": "progress", "percent": 30}' > "$CAPSTAN_EVENTS_FILE"`;
+    const id = await submit({ interpreter: 'bash', content });
+    const isAt = (percent: number) => async () => {
+      const run = await show(id);
+      expect(run.end).toBeNull();
+      return JSON.stringify(run.progress) === JSON.stringify({ percent });
+    };
+    await until('progress is 10', isAt(10));
+    writeFileSync(join(scratch, 'over'), '');
+    await until('progress is 20', isAt(20));
+    writeFileSync(join(scratch, 'over-again'), '');
+    expect(await ended(id)).toMatchObject({ state: 'succeeded', progress: { percent: 30 } });
+    expect((await eventsOf(id)).filter(({ type }) => type === 'progress').map(({ data: told }) => told)).toEqual([
+      { percent: 10 },
+      { percent: 20 },
+      { percent: 30 },
+    ]);
+  });
+
   it('events without end or measure are counted, cut and told, and the next run gets its slot', async () => {
     const content = `
       yes '{"type":"tick"}' | head -n 12000 > "$CAPSTAN_EVENTS_FILE"

@@ -74,9 +74,12 @@ const REPORTS_SQL = 'src/runs/reports.sql.ts';
 const REPORT_RULES = 'src/execution/report.rules.ts';
 const TOOL_REPORTS = 'src/execution/tool-reports.ts';
 const REPORT_FILES = 'src/execution/supervisor/reports.ts';
+const GROWTH = 'src/execution/supervisor/growth.rules.ts';
+const GATHERER = 'src/execution/gatherer.ts';
 const REPORT_STORES = 'test/runs/reports.contract.spec.ts';
 const REPORT_READS = 'test/execution/report-rules.unit.spec.ts';
 const REPORT_WRITES = 'test/execution/tool-reports.unit.spec.ts';
+const REPORT_GROWS = 'test/execution/supervisor/growth.unit.spec.ts';
 const REPORT_LOOKS = 'test/execution/supervisor/reports.process.spec.ts';
 
 const CLI_STREAM = 'src/cli/stream.ts';
@@ -84,6 +87,8 @@ const CLI_WAITS = 'test/cli/wait.process.spec.ts';
 const CLI_LOGS = 'test/cli/logs.process.spec.ts';
 const CLI_CTRL_C = 'test/cli/ctrl-c.process.spec.ts';
 const CLI_SUBMITS = 'test/cli/submit.process.spec.ts';
+const CLI_PIPES = 'test/cli/closed-pipe.process.spec.ts';
+const CLI_USAGE = 'test/cli/usage.unit.spec.ts';
 
 /** @returns {Mutation} */
 const mutation = (name, file, test, ...edits) => ({ name, file, test, edits });
@@ -331,19 +336,33 @@ export const MUTATIONS = [
     'return undefined;\n    if (false) while (',
   ]),
   mutation('the first half of an output goes too', OUTPUT_KEEP, OUTPUT_WRITES, [
-    'this.bytes + bytes > this.limitBytes / 2',
-    'this.bytes + bytes > 0',
+    'this.written.charge + charge > this.limitBytes / 2',
+    'this.written.charge + charge > 0',
   ]),
-  mutation('what the store refuses leaves a hole', 'src/execution/output-writer.ts', OUTPUT_WRITES, [
-    `    if (stored === 'refused') return;\n`,
-    `    if (stored === 'refused') return void this.keep.add(pieces);\n`,
+  mutation('what the store refuses is missing in silence', 'src/execution/output-writer.ts', OUTPUT_WRITES, [
+    `return stored === 'refused' ? this.tryToStore(...refusalOf(pieces, used)) : stored;`,
+    'return stored;',
   ]),
-  mutation('credit for what is not stored', 'src/execution/output-writer.ts', OUTPUT_WRITES, [
-    '      if (!this.lost) await this.store(first);\n',
-    '      if (!this.lost) void this.store(first);\n',
+  mutation('rows of output cost nothing', OUTPUT_KEEP, 'test/execution/output-keep.unit.spec.ts', [
+    'return bytes + BATCH_OVERHEAD_BYTES;',
+    'return bytes;',
+  ]),
+  mutation(
+    'chunks of output cost nothing but their bytes',
+    'src/execution/supervisor/frames.ts',
+    'test/execution/supervisor/output.process.spec.ts',
+    ['return bytes + CHUNK_OVERHEAD_BYTES;', 'return bytes;'],
+  ),
+  mutation('a stop waits for its tools for ever', 'src/execution/executor.ts', 'test/execution/executor.unit.spec.ts', [
+    ' && timing.monotonicMs() < untilMs',
+    '',
+  ]),
+  mutation('credit for what is not stored', 'src/execution/gatherer.ts', OUTPUT_WRITES, [
+    '      if (!this.lost) await this.store(batch);\n',
+    '      if (!this.lost) void this.store(batch);\n',
   ]),
   mutation('a gap in an output is passed over in silence', 'src/runs/output.rules.ts', 'test/runs/output.api.spec.ts', [
-    '      { fence, pos: gap.from, bytes: line.length, line },\n',
+    ', { fence, pos: gap.from, bytes: line.length, line }',
     '',
   ]),
   mutation(
@@ -615,8 +634,26 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('an output before the events are stored', TOOL_REPORTS, REPORT_WRITES, [
-    '    while (this.writing) await this.writing;\n',
+    '    await this.gatherer.drained();\n',
     '',
+  ]),
+  mutation('an output of which a part was not read', TOOL_REPORTS, REPORT_WRITES, [
+    'if (source === 4) this.outputUnread = reason;\n    else ',
+    '',
+  ]),
+  mutation('reports are stored for a run that was lost', GATHERER, REPORT_WRITES, ['if (!this.lost) await', 'await']),
+  mutation('two batches of reports in flight', GATHERER, REPORT_WRITES, [
+    'this.running ??= this.run();',
+    'this.run();',
+  ]),
+  mutation('every report goes alone', GATHERER, REPORT_WRITES, ['if (waitMs <= 0) return;', 'if (waitMs) return;']),
+  mutation('the end of a run waits for company', GATHERER, REPORT_WRITES, [
+    '    this.isEnding = true;\n    this.holding?.abort();\n',
+    '',
+  ]),
+  mutation('a report that was not read is the end of the run', 'src/execution/supervisor/launches.ts', REPORT_LOOKS, [
+    "if (event.type === 'unread') {\n",
+    "if (event.type === 'unread') {\n      this.#open.delete(event.key);\n",
   ]),
   mutation(
     'a link is followed to a report',
@@ -634,14 +671,23 @@ export const MUTATIONS = [
     '...given, ...told]',
     '...told, ...given]',
   ]),
-  mutation('what is no file is told with every look', REPORT_FILES, REPORT_LOOKS, [' || this.#marked.has(source)', '']),
+  mutation('what is no file is told with every look', REPORT_FILES, REPORT_LOOKS, [' || this.#told.has(source)', '']),
   mutation('a file that was renamed is not read to its end', REPORT_FILES, REPORT_LOOKS, [
-    '      await this.#readTo(before, held.size);\n      if (found !== null && isSame(found, held)) return;',
-    '      if (found !== null && isSame(found, held)) return this.#readTo(before, held.size);',
+    '      await this.#readTo(before, held);\n      if (isInPlace) return;',
+    '      if (isInPlace) return this.#readTo(before, held);',
   ]),
-  mutation('a file that was emptied is read on from where it was', REPORT_FILES, REPORT_LOOKS, [
-    'if (held.size < this.#offset) this.#beginAnew();',
-    '',
+  mutation('a file that was emptied is read on from where it was', GROWTH, REPORT_LOOKS, [
+    'isBelieved || size < this.#offset',
+    'isBelieved',
+  ]),
+  mutation('a file that was written over stands still', GROWTH, REPORT_LOOKS, ['isBelieved || size', 'size']),
+  mutation('a file that was written over and renamed is passed over', REPORT_FILES, REPORT_LOOKS, [
+    'isLast || !isInPlace',
+    'isLast',
+  ]),
+  mutation('an append that is under way has all events come twice', GROWTH, REPORT_GROWS, [
+    '(this.#isSuspect || isLast)',
+    'true',
   ]),
   mutation('reports without credit', REPORT_FILES, REPORT_LOOKS, [
     'while (!this.#isOver && !this.#ports.canRead()) {',
@@ -728,6 +774,38 @@ export const MUTATIONS = [
   mutation('client: one header twice', 'src/cli/http-launch.ts', CLI_SUBMITS, [
     '    if (seen.has(name.toLowerCase())) throw',
     '    if (headers.has(name)) throw',
+  ]),
+  mutation('client: a copy goes on behind a byte that has moved', 'src/cli/output.ts', CLI_LOGS, [
+    '    if (cut !== this.cut) throw movedOutput(this.id);\n',
+    '',
+  ]),
+  mutation('client: a shorter output passes for the end of a longer one', 'src/cli/output.ts', CLI_LOGS, [
+    ' || Number(total) !== this.position',
+    '',
+  ]),
+  mutation('client: standard input is read twice, the second time empty', 'src/cli/http-launch.ts', CLI_SUBMITS, [
+    'if (readers.length > 1)',
+    'if (readers.length > 2)',
+  ]),
+  mutation('client: of two bodies the last is sent', 'src/cli/http-launch.ts', CLI_SUBMITS, [
+    'if (before === undefined) return text;',
+    'if (before !== text) return text;',
+  ]),
+  mutation("client: a tool's --json makes errors JSON", 'src/cli/commands.ts', CLI_USAGE, [
+    'return this.session?.isJson ?? this.seeksJson(argv);',
+    "return argv.includes('--json');",
+  ]),
+  mutation("client: of a refused command line a tool's words are taken for ours", 'src/cli/commands.ts', CLI_USAGE, [
+    '      if (this.launching.has(command)) return false;\n',
+    '',
+  ]),
+  mutation('client: a closed pipe leaves a run behind without a word', 'src/cli/wait.ts', CLI_PIPES, [
+    "  await session.note(lines.join('\\n  ')).catch(() => undefined);\n",
+    '',
+  ]),
+  mutation('client: a cut is told at another place than the server tells it', 'src/cli/stream.ts', CLI_WAITS, [
+    '  count.add(fence, bytes.length);\n',
+    '',
   ]),
   // following a run
   mutation(

@@ -63,7 +63,7 @@ export class Holder {
     const sized = [{ stream, bytes: data.length }];
     const [place] = keep.placesOf(sized);
     const batches = place ? [{ ...place, stream, at: new Date(), bytes: data.length }] : [];
-    const cut = keep.makeRoom(data.length);
+    const cut = keep.makeRoom(sized);
     if (cut) await dropOutputIfHeld(this.surface.bytePool, this.id, hold, cut);
     const held = await appendOutputIfHeld(this.surface.bytePool, this.id, hold, batches, data);
     if (!held) throw new Error('the run is not held any more');

@@ -104,7 +104,5 @@ it('F071 a slow reader of a run that drops output meanwhile gets what is left, a
     text += part;
   });
   await new Promise((resolve, reject) => answer.on('end', resolve).on('error', reject));
-  expect(text.replace(/a{2,}/, 'aa')).toMatch(
-    /^aa\n\[capstan: bytes 6291456-\d+ of the output were dropped: [^\n]+\]\n$/,
-  );
+  expect(text.replace(/a{2,}/, 'aa')).toMatch(/^aa\n\[capstan: bytes \d+-\d+ of the output were dropped: [^\n]+\]\n$/);
 });

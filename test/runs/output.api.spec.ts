@@ -253,6 +253,12 @@ describe('F071 an output that outgrew its limit', () => {
       expect(answer.headers['content-length']).toBe(String(answer.bytes.length));
       expect(line).not.toBe('');
       expect(answer.bytes.length).toBeLessThanOrEqual(limitBytes + line.length);
+      expect(answer.headers['capstan-output-cut']).toBe(String(Number(last) + 1 - Number(from)));
+      const outside = await read(id, stream ? `?stream=${stream}` : '', { headers: { range: 'bytes=99999999-' } });
+      expect([outside.status, outside.headers['capstan-output-cut']]).toEqual([
+        416,
+        answer.headers['capstan-output-cut'],
+      ]);
     },
   );
 

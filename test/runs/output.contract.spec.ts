@@ -14,6 +14,8 @@ beforeAll(async () => {
 });
 afterAll(() => ground.close());
 
+const PAGE = { chunks: 100, bytes: 1_000 };
+
 const batchOf = (batch: number, text: string, stream: 1 | 2 = 1, pos = 0, streamPos = 0) => {
   return { batch, stream, at: new Date(), pos, streamPos, data: Buffer.from(text, 'latin1') };
 };
@@ -31,7 +33,7 @@ const append = (worker: string, runId: string, batch: number, text: string, fenc
 async function stored(runId: string, after = { fence: 0, batch: 0 }, stream?: 1 | 2): Promise<string[]> {
   const { run } = await ground.look(runId);
   const at = { id: runId, createdAt: run ? new Date(String(run.created_at)) : new Date() };
-  return (await readOutput(ground.pool, at, after, stream, 100)).map(({ data }) => data.toString('latin1'));
+  return (await readOutput(ground.pool, at, after, stream, PAGE)).map(({ data }) => data.toString('latin1'));
 }
 
 describe('appendOutputIfHeld', () => {
@@ -126,7 +128,7 @@ describe('appendOutputIfHeld', () => {
     expect(await appendAll(worker, id, batches)).toBe(true);
     const { run } = await ground.look(id);
     const of = { id, createdAt: new Date(String(run?.created_at)) };
-    const read = await readOutput(ground.pool, of, { fence: 0, batch: 0 }, undefined, 10);
+    const read = await readOutput(ground.pool, of, { fence: 0, batch: 0 }, undefined, PAGE);
     expect(read).toEqual(batches.map((batch) => ({ ...batch, fence: 3 })));
   });
 });

@@ -94,7 +94,10 @@ it('tells where the output was cut', async () => {
   // Who was at the cut knows from the look alone how much is missing.
   const at = { ...BEGINNING, claim: 1, start: 1, fence: 1, batch: cutAfter ?? 0 };
   const behind = await findStanding(surface.pool, run, at, 200);
-  const chunks = await readOutput(surface.pool, run, at, undefined, behind?.chunks ?? 0);
+  const chunks = await readOutput(surface.pool, run, at, undefined, {
+    chunks: behind?.chunks ?? 0,
+    bytes: Number.MAX_SAFE_INTEGER,
+  });
   const [gap] = pageOf(at, { standing: behind ?? standing, chunks }).steps.flatMap((s) => ('gap' in s ? [s.gap] : []));
   expect(gap).toEqual({
     fence: 1,

@@ -4,6 +4,7 @@
  * the body is read only as credit comes, and of it no more is kept than the result may hold.
  */
 import { type ClientRequest, type IncomingMessage, request as openRequest } from 'node:http';
+import { creditOf } from '../supervisor/frames.js';
 import type { Verdict } from '../supervisor/plan.js';
 import { INITIAL_CREDIT_BYTES } from '../supervisor/protocol.js';
 import type { MakeRequest } from '../supervisor/requester-protocol.js';
@@ -161,7 +162,7 @@ export class Exchange {
       this.#kept.push(piece);
       this.#keptBytes += piece.length;
     }
-    this.#credit -= chunk.length;
+    this.#credit -= creditOf(chunk.length);
     this.#ports.onBody(chunk);
     if (!this.#canRead()) response.pause();
   }

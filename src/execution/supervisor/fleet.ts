@@ -206,6 +206,7 @@ export class Fleet {
       graceMs: this.#options.hello.graceMs,
       groups: this.#groups,
       onOutput: (source, bytes) => this.#output.send({ key, source, at: Date.now(), bytes }),
+      onUnread: (source, reason) => this.#send({ type: 'unread', key, source, reason, at: Date.now() }),
       mayRead: () => this.#mayRead(),
       onEnded: (end) => {
         this.#remove(folder);

@@ -14,6 +14,8 @@ export const MAX_EVENT_BYTES = 1024 * 1024;
 /** Room for a frame of output; plans may be larger. */
 const SPARE_BYTES = 128 * 1024;
 
+const CHUNK_OVERHEAD_BYTES = 64;
+
 const OUTPUT_HEADER_BYTES = 17;
 /** What a frame of output is longer than its bytes. */
 export const OUTPUT_OVERHEAD_BYTES = 5 + OUTPUT_HEADER_BYTES;
@@ -108,21 +110,13 @@ export function jsonFrame(message: object): Buffer {
  */
 export type Source = 1 | 2 | 3 | 4;
 
-/** So much is read of an events file, and one byte more, by which the reader knows that there was more. */
-export const MAX_EVENTS_FILE_BYTES = 16 * 1024 * 1024;
-/** And of an output file. */
-export const MAX_OUTPUT_FILE_BYTES = 256 * 1024;
-
 /**
- * In sources 3 and 4: what could not be read, and why, up to the end of the line. No UTF-8 text holds this byte, so it
- * is the supervisor's; a tool that writes it itself only gives a false reason why it is not understood.
+ * What a chunk takes of its tool's credit. Its book-keeping counts too: a tool that writes letter by letter would else
+ * have a hundred thousand chunks under way.
  */
-export const UNREAD_MARK = 0xff;
-
-/** `cut`: not all was read, for the tool was told to stop or its files did not answer. */
-export const UNREAD_REASONS = ['not_a_file', 'unreadable', 'cut'] as const;
-
-export type UnreadReason = (typeof UNREAD_REASONS)[number];
+export function creditOf(bytes: number): number {
+  return bytes + CHUNK_OVERHEAD_BYTES;
+}
 
 /** What a tool wrote: the bytes as they came, never decoded on the way. */
 export interface OutputChunk {

@@ -5,7 +5,7 @@
 import type { OutputChunk } from './frames.js';
 import { GroupWatch, signalGroup } from './groups.js';
 import type { LaunchFailure, Plan, Refusal, ToolEnd } from './plan.js';
-import type { SupervisorEvent } from './protocol.js';
+import type { SupervisorEvent, Unread } from './protocol.js';
 
 const KILL_AGAIN_MS = 250;
 
@@ -18,12 +18,14 @@ export interface Launch {
   readonly plan: Plan;
 }
 
-/** `started` comes before output, output before `ended`; exactly one of ended, failed and refused comes, last. */
+/** `started` comes before output and `unread`, they before `ended`; exactly one of ended, failed and refused comes, last. */
 export interface LaunchHandlers {
   /** `at` is in milliseconds of the epoch, here and below. */
   onStarted(started: { readonly pgid: number; readonly at: number }): void;
   /** Call `grantCredit` once the bytes are taken care of, or the tool stands still. */
   onOutput(chunk: OutputChunk): void;
+  /** In order with the output: behind all that was read of that file before. */
+  onUnread(unread: Unread): void;
   onEnded(end: ToolEnd & { readonly at: number }): void;
   /** No tool was started. */
   onFailed(failure: LaunchFailure): void;
@@ -66,6 +68,10 @@ export class Launches {
     if (event.type === 'started') {
       launch.pgid = event.pgid;
       launch.handlers.onStarted({ pgid: event.pgid, at: event.at });
+      return;
+    }
+    if (event.type === 'unread') {
+      launch.handlers.onUnread({ source: event.source, reason: event.reason, at: event.at });
       return;
     }
     this.#open.delete(event.key);

@@ -2,7 +2,7 @@
  * The messages between replica and supervisor, decoded once at either end. Anything that is not exactly a
  * known message is a FrameError: the supervisor answers it by stopping everything, the replica by killing the supervisor.
  */
-import { FrameError } from './frames.js';
+import { FrameError, type Source } from './frames.js';
 import {
   END_CAUSES,
   type EndCause,
@@ -25,6 +25,27 @@ import { count, type Fields, fields, flag, groupId, list, mapOf, oneOf, orNull, 
 
 /** Output a tool may have under way before the replica grants more. */
 export const INITIAL_CREDIT_BYTES = 256 * 1024;
+
+/** So much is read of an events file, and one byte more, by which the reader knows that there was more. */
+export const MAX_EVENTS_FILE_BYTES = 16 * 1024 * 1024;
+/** And of an output file. */
+export const MAX_OUTPUT_FILE_BYTES = 256 * 1024;
+
+/** Of the sources of output those that are files: 3 the events, 4 the output. */
+export type ReportSource = Extract<Source, 3 | 4>;
+
+/** `cut`: not all was read, for the tool was told to stop or its files did not answer. */
+export const UNREAD_REASONS = ['not_a_file', 'unreadable', 'cut'] as const;
+
+export type UnreadReason = (typeof UNREAD_REASONS)[number];
+
+/** What could not be read of a tool's reports; told at most once for each file. */
+export interface Unread {
+  readonly source: ReportSource;
+  readonly reason: UnreadReason;
+  /** Milliseconds of the epoch when it was found out. */
+  readonly at: number;
+}
 
 /** First message, once: whose tools these are, and the folder (0700) this supervisor owns. */
 export interface Hello {
@@ -67,6 +88,7 @@ export type SupervisorEvent =
   | { readonly type: 'started'; readonly key: number; readonly pgid: number; readonly at: number }
   | { readonly type: 'refused'; readonly key: number; readonly reason: Refusal }
   | ({ readonly type: 'failed'; readonly key: number } & LaunchFailure)
+  | ({ readonly type: 'unread'; readonly key: number } & Unread)
   | ({ readonly type: 'ended'; readonly key: number; readonly at: number } & ToolEnd)
   | { readonly type: 'ack'; readonly seq: number };
 
@@ -117,6 +139,14 @@ export function decodeEvent(payload: Buffer): SupervisorEvent {
       return { type: 'refused', key: count(m.key), reason: oneOf(m.reason, REFUSALS) };
     case 'failed':
       return { type: 'failed', key: count(m.key), code: oneOf(m.code, FAILURE_CODES), detail: text(m.detail) };
+    case 'unread':
+      return {
+        type: 'unread',
+        key: count(m.key),
+        source: reportSource(m.source),
+        reason: oneOf(m.reason, UNREAD_REASONS),
+        at: count(m.at),
+      };
     case 'ended':
       return {
         type: 'ended',
@@ -133,6 +163,11 @@ export function decodeEvent(payload: Buffer): SupervisorEvent {
     default:
       throw new FrameError('unknown event');
   }
+}
+
+function reportSource(value: unknown): ReportSource {
+  if (value === 3 || value === 4) return value;
+  throw new FrameError('not a source of reports');
 }
 
 /** Also read by the process that makes requests, from its own messages. */

@@ -2,12 +2,13 @@
  * What a tool reports in files: events, read as the file grows (source 3), and its output, read when the group is empty
  * (source 4). Only a regular file is ever read, through no link, and no more of it than its bound.
  * Invariant: whatever stands in the place of a file, a look is short and an end of reading comes; what could not be read
- * is told in the stream itself, as a line that begins with UNREAD_MARK.
+ * is told, once for each file.
  */
-import { constants, type Stats } from 'node:fs';
+import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, lstat, open } from 'node:fs/promises';
-import { MAX_EVENTS_FILE_BYTES, MAX_OUTPUT_FILE_BYTES, type Source, UNREAD_MARK, type UnreadReason } from './frames.js';
+import { Growth } from './growth.rules.js';
 import { READ_BYTES } from './output.js';
+import { MAX_EVENTS_FILE_BYTES, MAX_OUTPUT_FILE_BYTES, type ReportSource, type UnreadReason } from './protocol.js';
 
 const LOOK_EVERY_MS = 250;
 /** A file system that does not answer for so long is not waited for. */
@@ -21,7 +22,9 @@ export interface ReportPaths {
 
 export interface ReportPorts {
   /** The bytes are valid during the call only. */
-  onBytes(source: Source, bytes: Buffer): void;
+  onBytes(source: ReportSource, bytes: Buffer): void;
+  /** Not read, or not on from here. At most once for each file: what stands in its place may be there for long. */
+  onUnread(source: ReportSource, reason: UnreadReason): void;
   /** Whether the tool has credit and the replica takes output; `resume` follows. */
   canRead(): boolean;
 }
@@ -49,13 +52,12 @@ export class ReportFiles {
   readonly #ports: ReportPorts;
   /** Kept open, so that a file that was renamed is read to its end and its number is not another's meanwhile. */
   #events: FileHandle | null = null;
-  #offset = 0;
+  readonly #growth = new Growth();
   #eventsBytes = 0;
   #isMidLine = false;
-  /** Told once for each file: what stands in its place may be there for long. */
-  readonly #marked = new Set<Source>();
+  readonly #told = new Set<ReportSource>();
   /** Those of which the end was not read yet. */
-  readonly #unread = new Set<Source>([3, 4]);
+  readonly #unread = new Set<ReportSource>([3, 4]);
   #looking: Promise<void> | null = null;
   #isOver = false;
   #mayWait = true;
@@ -72,7 +74,7 @@ export class ReportFiles {
   /** Begins to read what came since the last look, unless that is under way. */
   look(): void {
     if (this.#looking !== null || this.#isOver) return;
-    this.#looking = this.#readEvents()
+    this.#looking = this.#readEvents(false)
       // What could not be read now may be read later; the last look tells.
       .catch(() => undefined)
       .finally(() => {
@@ -120,27 +122,27 @@ export class ReportFiles {
   }
 
   #fallSilent(): void {
-    for (const source of this.#unread) this.#mark(source, 'cut');
+    for (const source of this.#unread) this.#tell(source, 'cut');
     this.#end();
   }
 
   async #readAll(): Promise<void> {
     await this.#looking;
-    await this.#readEvents().catch(() => this.#mark(3, 'unreadable'));
+    await this.#readEvents(true).catch(() => this.#tell(3, 'unreadable'));
     this.#unread.delete(3);
-    if (!this.#isOver) await this.#readOutput().catch(() => this.#mark(4, 'unreadable'));
+    if (!this.#isOver) await this.#readOutput().catch(() => this.#tell(4, 'unreadable'));
   }
 
   /** What the file holds now, and the whole of one that took its place. */
-  async #readEvents(): Promise<void> {
+  async #readEvents(isLast: boolean): Promise<void> {
     const found = await this.#find(this.#paths.events, 3);
     const before = this.#events;
     if (before !== null) {
-      const held = await this.#answer(before.stat());
-      // Shorter than what was read of it: it was emptied and is written anew.
-      if (held.size < this.#offset) this.#beginAnew();
-      await this.#readTo(before, held.size);
-      if (found !== null && isSame(found, held)) return;
+      const held = await this.#answer(before.stat({ bigint: true }));
+      const isInPlace = found !== null && isSame(found, held);
+      if (this.#growth.isAnew(held, isLast || !isInPlace)) this.#beginAnew();
+      await this.#readTo(before, held);
+      if (isInPlace) return;
       void this.#events?.close().catch(() => undefined);
       this.#events = null;
       this.#beginAnew();
@@ -149,21 +151,22 @@ export class ReportFiles {
     const file = await this.#open(this.#paths.events, 3);
     if (file === null) return;
     this.#events = file;
-    await this.#readTo(file, (await this.#answer(file.stat())).size);
+    await this.#readTo(file, await this.#answer(file.stat({ bigint: true })));
   }
 
   #beginAnew(): void {
-    this.#offset = 0;
+    this.#growth.beginAnew();
     // What comes now must not be taken for the rest of a line that was not finished.
     if (this.#isMidLine) this.#emit(3, Buffer.from([NEWLINE]));
   }
 
-  async #readTo(file: FileHandle, size: number): Promise<void> {
-    while (this.#offset < size && this.#eventsBytes <= MAX_EVENTS_FILE_BYTES) {
-      const left = Math.min(size - this.#offset, MAX_EVENTS_FILE_BYTES + 1 - this.#eventsBytes);
-      const bytes = await this.#read(3, file, this.#offset, left);
+  async #readTo(file: FileHandle, state: BigIntStats): Promise<void> {
+    const size = Number(state.size);
+    while (this.#growth.offset < size && this.#eventsBytes <= MAX_EVENTS_FILE_BYTES) {
+      const left = Math.min(size - this.#growth.offset, MAX_EVENTS_FILE_BYTES + 1 - this.#eventsBytes);
+      const bytes = await this.#read(3, file, this.#growth.offset, left);
       if (bytes === null) return;
-      this.#offset += bytes.length;
+      this.#growth.advance(bytes.length, state);
       this.#eventsBytes += bytes.length;
       this.#emit(3, bytes);
     }
@@ -186,14 +189,14 @@ export class ReportFiles {
   }
 
   /** The file at `path`; null when nothing is there, or nothing that may be read. A device is not even opened. */
-  async #find(path: string, source: Source): Promise<Stats | null> {
-    const info = await this.#answer(lstat(path).catch(absent));
+  async #find(path: string, source: ReportSource): Promise<BigIntStats | null> {
+    const info = await this.#answer(lstat(path, { bigint: true }).catch(absent));
     if (info === null || info.isFile()) return info;
-    this.#mark(source, 'not_a_file');
+    this.#tell(source, 'not_a_file');
     return null;
   }
 
-  async #open(path: string, source: Source): Promise<FileHandle | null> {
+  async #open(path: string, source: ReportSource): Promise<FileHandle | null> {
     // Between the look and this moment another thing may have taken its place: a pipe would block, a link lead anywhere.
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
     const file = await this.#answer(open(path, flags).catch(absent));
@@ -201,15 +204,15 @@ export class ReportFiles {
     const info = await this.#answer(file.stat().catch(() => null));
     if (info?.isFile() && !this.#isOver) return file;
     void file.close().catch(() => undefined);
-    this.#mark(source, info === null ? 'unreadable' : 'not_a_file');
+    this.#tell(source, info === null ? 'unreadable' : 'not_a_file');
     return null;
   }
 
   /** Up to one read's worth, once there is room for it; null at the end of the file, when it is cut and when all is over. */
-  async #read(source: Source, file: FileHandle, offset: number, limit: number): Promise<Buffer | null> {
+  async #read(source: ReportSource, file: FileHandle, offset: number, limit: number): Promise<Buffer | null> {
     while (!this.#isOver && !this.#ports.canRead()) {
       if (!this.#mayWait) {
-        this.#mark(source, 'cut');
+        this.#tell(source, 'cut');
         return null;
       }
       await new Promise<void>((resolve) => {
@@ -235,23 +238,20 @@ export class ReportFiles {
     }
   }
 
-  #emit(source: Source, bytes: Buffer): void {
+  #emit(source: ReportSource, bytes: Buffer): void {
     if (this.#isOver) return;
     if (source === 3) this.#isMidLine = bytes[bytes.length - 1] !== NEWLINE;
     this.#ports.onBytes(source, bytes);
   }
 
-  /** Needs no credit: it is a few bytes, once. */
-  #mark(source: Source, reason: UnreadReason): void {
-    if (this.#isOver || this.#marked.has(source)) return;
-    this.#marked.add(source);
-    const line = Buffer.from(`${source === 3 && this.#isMidLine ? '\n' : ''}\0${reason}\n`);
-    line[line.indexOf(0)] = UNREAD_MARK;
-    this.#emit(source, line);
+  #tell(source: ReportSource, reason: UnreadReason): void {
+    if (this.#isOver || this.#told.has(source)) return;
+    this.#told.add(source);
+    this.#ports.onUnread(source, reason);
   }
 }
 
-function isSame(a: Stats, b: Stats): boolean {
+function isSame(a: BigIntStats, b: BigIntStats): boolean {
   return a.ino === b.ino && a.dev === b.dev;
 }
 

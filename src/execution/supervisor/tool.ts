@@ -12,12 +12,12 @@
  * Invariants: the first cause of an end stays; a tool told to stop is never reprieved, a later stop can only bring
  * KILL forward; nothing is signalled once the group was seen empty, because its number may then be anyone's.
  */
-import type { Source } from './frames.js';
+import { creditOf, type Source } from './frames.js';
 import { type GroupWatch, signalGroup } from './groups.js';
 import type { SpawnedTool } from './launch.js';
 import { OutputPipe } from './output.js';
 import type { EndCause, ToolEnd } from './plan.js';
-import { INITIAL_CREDIT_BYTES } from './protocol.js';
+import { INITIAL_CREDIT_BYTES, type ReportSource, type UnreadReason } from './protocol.js';
 import { ReportFiles } from './reports.js';
 
 /** A last `tee` or process substitution ends by itself a moment after the shell; killed at once, it loses its output. */
@@ -33,6 +33,8 @@ export interface ToolPorts {
   readonly groups: GroupWatch;
   /** The bytes are valid during the call only. */
   onOutput(source: Source, bytes: Buffer): void;
+  /** Why a report was not read, or not to its end; behind the output that was read of it. */
+  onUnread(source: ReportSource, reason: UnreadReason): void;
   /** False while the replica does not take output; `resumeOutput` follows. */
   mayRead(): boolean;
   onEnded(end: ToolEnd): void;
@@ -63,6 +65,8 @@ export class Tool {
     this.#pipes = spawned.outputFds.map((fd, index) => this.#openPipe(fd, index === 0 ? 1 : 2));
     this.#reports = new ReportFiles(spawned.reports, {
       onBytes: (source, bytes) => this.#take(source, bytes),
+      // A few bytes, once for each file: it needs no credit.
+      onUnread: (source, reason) => ports.onUnread(source, reason),
       canRead: () => this.#canRead(),
     });
     spawned.child.once('exit', (exitCode, signal) => this.#leaderExited(exitCode, signal));
@@ -118,7 +122,7 @@ export class Tool {
   }
 
   #take(source: Source, bytes: Buffer): void {
-    this.#credit -= bytes.length;
+    this.#credit -= creditOf(bytes.length);
     this.#ports.onOutput(source, bytes);
   }
 

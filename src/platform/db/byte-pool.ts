@@ -45,15 +45,22 @@ export class BytePool {
   private readonly permits: Permits;
   private readonly boundMs: number;
   private isClosed = false;
+  /** Statements sent and not answered yet. */
+  inFlight = 0;
 
   constructor(private readonly options: BytePoolOptions) {
     this.boundMs = options.statementTimeoutMs + 1_000;
     this.permits = new Permits({ size: options.size, maxWaiting: MAX_WAITING, maxWaitMs: this.boundMs });
   }
 
+  get size(): number {
+    return this.options.size;
+  }
+
   /** Its rows. Rejects with the driver's error, `ConnectionLost`, `StatementTimeout`, or `Overloaded` when not sent. */
   async run<T>({ name, text, values }: ByteStatement): Promise<T[]> {
     if (!this.permits.tryTake()) await this.permits.wait();
+    this.inFlight += 1;
     try {
       const connection = this.idle.pop() ?? (await this.open());
       const named = this.options.direct ? { name } : {};
@@ -63,6 +70,7 @@ export class BytePool {
       else this.idle.push(connection);
       return rows;
     } finally {
+      this.inFlight -= 1;
       this.permits.give();
     }
   }

@@ -64,6 +64,11 @@ export function isTransient(error: unknown): boolean {
   return code !== undefined && (TRANSIENT.has(code) || TRANSIENT_CLASS.test(code));
 }
 
+/** True when the statement can never succeed with this data: what it holds, a constraint, a limit of the server. */
+export function isDataFault(error: unknown): boolean {
+  return /^(22|23|54)/.test(errorCode(error) ?? '');
+}
+
 /** The SQLSTATE or system error code of an error, when it has one. */
 export function errorCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;

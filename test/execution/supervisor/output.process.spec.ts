@@ -21,7 +21,7 @@ describe('the output of a tool', () => {
     const beforeKib = memoryKib(rig.pid);
     const tool = rig.launch({ argv: ['yes'] }, { credit: 'withheld' });
     const pgid = await tool.pgid;
-    await until('the credit is used up', () => tool.bytes().length >= INITIAL_CREDIT_BYTES);
+    await until('the credit is used up', () => tool.spentCredit() >= INITIAL_CREDIT_BYTES);
     let [looks, held] = [0, 0];
     await until('the tool was seen asleep 20 times while nothing came', () => {
       const isStill = stateOf(pgid) === 'S' && tool.bytes().length === held;
@@ -39,6 +39,23 @@ describe('the output of a tool', () => {
     expect(tool.bytes().length).toBeLessThan(held + 1024 * 1024 + 256 * 1024);
   });
 
+  it('that comes letter by letter from both streams stands still too, before thousands of chunks are under way', async () => {
+    const rig = await startRig();
+    const loop = 'import os\nwhile True: os.write(1, b"."); os.write(2, b"x")';
+    const tool = rig.launch({ argv: ['python3', '-c', loop] }, { credit: 'withheld' });
+    const pgid = await tool.pgid;
+    let [looks, held] = [0, -1];
+    await until('the tool was seen asleep 20 times while nothing came', () => {
+      looks = stateOf(pgid) === 'S' && tool.chunks.length === held ? looks + 1 : 0;
+      held = tool.chunks.length;
+      return looks === 20;
+    });
+    expect(held).toBeGreaterThan(1);
+    expect(held).toBeLessThan(5_000);
+    rig.supervisor.kill(tool.key);
+    expect(await tool.outcome).toMatchObject({ signal: 'SIGKILL' });
+  });
+
   it('that the pipe still held when the tool ended comes without being asked for', async () => {
     const rig = await startRig();
     const bytes = INITIAL_CREDIT_BYTES + 60_000;
@@ -50,7 +67,7 @@ describe('the output of a tool', () => {
   it('of one tool that is not taken does not hold up another', async () => {
     const rig = await startRig();
     const stuck = rig.launch({ argv: ['yes'] }, { credit: 'withheld' });
-    await until('the credit is used up', () => stuck.bytes().length >= INITIAL_CREDIT_BYTES);
+    await until('the credit is used up', () => stuck.spentCredit() >= INITIAL_CREDIT_BYTES);
     const other = rig.launch(shell('yes | head -c 3000000'));
     expect(await other.outcome).toMatchObject({ exitCode: 0 });
     expect(other.bytes().length).toBe(3_000_000);

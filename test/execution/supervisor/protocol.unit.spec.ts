@@ -91,6 +91,17 @@ describe('messages', () => {
     expect(() => decodeCommand(bytes)).toThrow(FrameError);
   });
 
+  it.each([
+    ['a source that is no report', { source: 1 }],
+    ['an unknown source', { source: 5 }],
+    ['an unknown reason', { reason: 'constructor' }],
+    ['no time', { at: undefined }],
+  ])('that tell of an unread report are refused when they name %s', (_name, wrong) => {
+    const unread = { type: 'unread', key: 7, source: 3, reason: 'cut', at: 1_800_000_000_123 };
+    expect(decodeEvent(payload(unread))).toEqual(unread);
+    expect(() => decodeEvent(payload({ ...unread, ...wrong }))).toThrow(FrameError);
+  });
+
   it.each([0, 1])('never name the process group %i, which would be everyone or ourselves', (pgid) => {
     expect(() => decodeEvent(payload({ type: 'started', key: 1, pgid, at: 1 }))).toThrow(FrameError);
   });

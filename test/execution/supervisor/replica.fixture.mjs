@@ -9,6 +9,7 @@ import { writeSync } from 'node:fs';
 const [dist, json] = process.argv.slice(2);
 const { temp, plan, graceMs, deadlineMs } = JSON.parse(json);
 const { startSupervisor } = await import(`${dist}/execution/supervisor/supervisor.client.js`);
+const { creditOf } = await import(`${dist}/execution/supervisor/frames.js`);
 const { encodeExtension } = await import(`${dist}/execution/supervisor/keeper-frame.js`);
 
 const incarnation = randomUUID();
@@ -30,11 +31,12 @@ supervisor.launch(
   {
     onStarted: ({ pgid }) => say({ pgid }),
     onOutput: ({ bytes }) => {
-      supervisor.grantCredit(1, bytes.length);
+      supervisor.grantCredit(1, creditOf(bytes.length));
       say({ output: bytes.toString() });
     },
     onEnded: (end) => say({ end }),
     onFailed: (failed) => say({ failed }),
+    onUnread: () => undefined,
     onRefused: (refused) => say({ refused }),
   },
 );

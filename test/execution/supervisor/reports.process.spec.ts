@@ -1,8 +1,11 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { MAX_EVENTS_FILE_BYTES, MAX_OUTPUT_FILE_BYTES } from '../../../src/execution/supervisor/frames.js';
-import { INITIAL_CREDIT_BYTES } from '../../../src/execution/supervisor/protocol.js';
+import {
+  INITIAL_CREDIT_BYTES,
+  MAX_EVENTS_FILE_BYTES,
+  MAX_OUTPUT_FILE_BYTES,
+} from '../../../src/execution/supervisor/protocol.js';
 import { type LaunchedTool, livingMembers, type Rig, shell, startRig, until, within } from './rig.js';
 
 const EVENTS = '"$CAPSTAN_EVENTS_FILE"';
@@ -79,10 +82,40 @@ describe('what a tool reports', () => {
     await tool.outcome;
     expect(tool.text(3)).toBe('a long line\nb\n');
   });
+
+  it.each([
+    ['emptied first', '>'],
+    ['in place', '1<>'],
+  ])('begins anew when the file was written over with as many bytes, %s', async (_how, redirection) => {
+    const rig = await startRig();
+    const write = (letter: string) => `printf '${letter}\\n' ${redirection} ${EVENTS}`;
+    const { tool, go } = stepwise(rig, write('a'), write('b'), write('c'));
+    await until('the first line came', () => tool.text(3) === 'a\n');
+    go();
+    await until('the second came while the tool runs', () => tool.text(3) === 'a\nb\n');
+    go();
+    await tool.outcome;
+    expect(tool.text(3)).toBe('a\nb\nc\n');
+  });
+
+  it('that was written over and then renamed comes before the file that took its place', async () => {
+    const rig = await startRig();
+    const rename = `mv ${EVENTS} old; printf 'c\\n' > new; mv new ${EVENTS}`;
+    const { tool, go } = stepwise(rig, `printf 'a\\n' > ${EVENTS}`, `printf 'b\\n' 1<> ${EVENTS}; ${rename}`, 'true');
+    await until('the first line came', () => tool.text(3) === 'a\n');
+    go();
+    await until('the last line came while the tool runs', () => tool.text(3).endsWith('c\n'));
+    go();
+    await tool.outcome;
+    expect(tool.text(3)).toBe('a\nb\nc\n');
+  });
 });
 
 describe('what stands in the place of a report and is no file of the tool', () => {
-  const marked = Buffer.from('\xffnot_a_file\n', 'latin1');
+  const told = [
+    { source: 3, reason: 'not_a_file', after: 0 },
+    { source: 4, reason: 'not_a_file', after: 0 },
+  ];
 
   it.each([
     ['a named pipe', (path: string) => `mkfifo ${path}`],
@@ -98,27 +131,29 @@ describe('what stands in the place of a report and is no file of the tool', () =
   ])('%s is not read, is told once, and holds up nothing', async (_name, put) => {
     const rig = await startRig();
     const { tool, go } = stepwise(rig, `${put(EVENTS)}\n${put(OUTPUT).replace('there', 'there2')}`, 'exit 3');
-    await until('it was told while the tool runs', () => tool.bytes(3).length > 0);
+    await until('it was told while the tool runs', () => tool.unread.length > 0);
     go();
     expect(await within(10_000, 'the end of the tool', tool.outcome)).toMatchObject({ exitCode: 3 });
-    expect(tool.bytes(3)).toEqual(marked);
-    expect(tool.bytes(4)).toEqual(marked);
+    expect(tool.unread).toEqual(told);
+    expect(tool.chunks).toEqual([]);
   });
 
   it('is told for the output also at the end of a tool that ends at once', async () => {
     const rig = await startRig();
     const tool = rig.launch(shell(`mkdir ${OUTPUT}; ln -s /etc/passwd ${EVENTS}`));
     await tool.outcome;
-    expect([tool.bytes(3), tool.bytes(4)]).toEqual([marked, marked]);
+    expect(tool.unread).toEqual(told);
+    expect(tool.chunks).toEqual([]);
   });
 
-  it('comes behind a newline when a line was not finished', async () => {
+  it('is told behind what was read of the file before, of which a line that was not finished gets an end', async () => {
     const rig = await startRig();
     const { tool, go } = stepwise(rig, `printf half > ${EVENTS}`, `rm ${EVENTS}; mkdir ${EVENTS}`);
     await until('the first bytes came', () => tool.text(3) === 'half');
     go();
     await tool.outcome;
-    expect(tool.bytes(3)).toEqual(Buffer.concat([Buffer.from('half\n'), marked]));
+    expect(tool.text(3)).toBe('half\n');
+    expect(tool.unread).toEqual([{ source: 3, reason: 'not_a_file', after: 1 }]);
   });
 
   it('a folder that the tool removed is nothing to be told', async () => {
@@ -126,6 +161,7 @@ describe('what stands in the place of a report and is no file of the tool', () =
     const tool = rig.launch(shell('rm -rf "$HOME"; exit 0'));
     expect(await tool.outcome).toMatchObject({ exitCode: 0 });
     expect(tool.chunks).toEqual([]);
+    expect(tool.unread).toEqual([]);
   });
 });
 
@@ -163,7 +199,7 @@ describe('a report that nobody takes', () => {
     const tool = rig.launch(shell(script), { credit: 'withheld' });
     const pgid = await tool.pgid;
     await until('the group is empty', () => livingMembers(pgid).length === 0);
-    await until('the credit is used up', () => tool.bytes(3).length >= INITIAL_CREDIT_BYTES);
+    await until('the credit is used up', () => tool.spentCredit() >= INITIAL_CREDIT_BYTES);
     return tool;
   }
 
@@ -193,9 +229,11 @@ describe('a report that nobody takes', () => {
     const tool = await stuck(rig, INITIAL_CREDIT_BYTES * 3);
     stop(rig, tool.key);
     expect(await within(5_000, 'the end of the tool', tool.outcome)).toMatchObject({ exitCode: 0, cause: 'self' });
-    const cut = Buffer.from('\xffcut\n', 'latin1');
-    expect(tool.bytes(3).subarray(-6)).toEqual(Buffer.concat([Buffer.from('\n'), cut]));
-    expect(tool.bytes(4)).toEqual(cut);
+    const after = tool.chunks.length;
+    expect(tool.unread).toEqual([
+      { source: 3, reason: 'cut', after },
+      { source: 4, reason: 'cut', after },
+    ]);
   });
 
   it('holds up no shutdown, and of an output that is not there nothing is told', async () => {
@@ -203,21 +241,21 @@ describe('a report that nobody takes', () => {
     const tool = await stuck(rig, INITIAL_CREDIT_BYTES * 3, 'true');
     await within(5_000, 'the end of the supervisor', rig.supervisor.shutdown());
     expect(await tool.outcome).toMatchObject({ exitCode: 0, cause: 'self' });
-    expect(tool.bytes(3).subarray(-5)).toEqual(Buffer.from('\xffcut\n', 'latin1'));
-    expect(tool.bytes(4)).toEqual(Buffer.alloc(0));
+    expect(tool.unread).toEqual([{ source: 3, reason: 'cut', after: tool.chunks.length }]);
   });
 
   it('gets its share of the credit beside output that uses up all there is', async () => {
     const rig = await startRig();
     const script = `yes & until [ -e ${rig.scratch}/go ]; do sleep 0.01; done; echo late > ${EVENTS}; wait`;
     const tool = rig.launch(shell(script), { credit: 'withheld' });
-    await until('the credit is used up', () => tool.bytes().length >= INITIAL_CREDIT_BYTES);
+    await until('the credit is used up', () => tool.spentCredit() >= INITIAL_CREDIT_BYTES);
     writeFileSync(join(rig.scratch, 'go'), '');
     let granted = INITIAL_CREDIT_BYTES;
     await until('the report came', () => {
       // Enough for one read of one of the three.
-      rig.supervisor.grantCredit(tool.key, Math.max(0, tool.bytes().length + 1 - granted));
-      granted = Math.max(granted, tool.bytes().length + 1);
+      const wanted = tool.spentCredit() + 1;
+      rig.supervisor.grantCredit(tool.key, Math.max(0, wanted - granted));
+      granted = Math.max(granted, wanted);
       return tool.text(3) === 'late\n';
     });
     rig.supervisor.kill(tool.key);

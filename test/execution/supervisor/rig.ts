@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { onTestFinished } from 'vitest';
-import type { Source } from '../../../src/execution/supervisor/frames.js';
+import { creditOf, type Source } from '../../../src/execution/supervisor/frames.js';
 import { encodeExtension } from '../../../src/execution/supervisor/keeper-frame.js';
 import type {
   HttpRequest,
@@ -17,6 +17,7 @@ import type {
   ToolEnd,
   ToolPlan,
 } from '../../../src/execution/supervisor/plan.js';
+import type { Unread } from '../../../src/execution/supervisor/protocol.js';
 import { type Supervisor, startSupervisor } from '../../../src/execution/supervisor/supervisor.client.js';
 import { compiledSource } from '../../compiled.js';
 
@@ -55,6 +56,10 @@ export interface LaunchedTool {
   /** Ended, failed or refused. */
   readonly outcome: Promise<Outcome>;
   readonly chunks: { readonly stream: Source; readonly bytes: Buffer }[];
+  /** What was told of reports that were not read, and how many chunks had come before. */
+  readonly unread: (Omit<Unread, 'at'> & { readonly after: number })[];
+  /** What its chunks took of its credit. */
+  spentCredit(): number;
   text(stream?: Source): string;
   bytes(stream?: Source): Buffer;
 }
@@ -114,6 +119,7 @@ function launchTool(
   { key, incarnation, plan, isGranted }: { key: number; incarnation: string; plan: Plan; isGranted: boolean },
 ): LaunchedTool {
   const chunks: LaunchedTool['chunks'] = [];
+  const unread: LaunchedTool['unread'] = [];
   const runId = randomUUID();
   let onStarted: (pgid: number) => void;
   let onOutcome: (outcome: Outcome) => void;
@@ -129,8 +135,9 @@ function launchTool(
       onStarted: (started) => onStarted(started.pgid),
       onOutput: (chunk) => {
         chunks.push({ stream: chunk.source, bytes: Buffer.from(chunk.bytes) });
-        if (isGranted) supervisor.grantCredit(key, chunk.bytes.length);
+        if (isGranted) supervisor.grantCredit(key, creditOf(chunk.bytes.length));
       },
+      onUnread: ({ source, reason }) => unread.push({ source, reason, after: chunks.length }),
       onEnded: ({ exitCode, signal, cause, leftovers, verdict }) =>
         onOutcome({ exitCode, signal, cause, leftovers, ...(verdict && { verdict }) }),
       onFailed: (failed) => onOutcome({ failed }),
@@ -139,7 +146,8 @@ function launchTool(
   );
   const bytes = (stream?: Source) =>
     Buffer.concat(chunks.filter((chunk) => (stream ?? chunk.stream) === chunk.stream).map((chunk) => chunk.bytes));
-  return { key, runId, pgid, outcome, chunks, bytes, text: (stream) => bytes(stream).toString() };
+  const spentCredit = () => chunks.reduce((sum, chunk) => sum + creditOf(chunk.bytes.length), 0);
+  return { key, runId, pgid, outcome, chunks, unread, spentCredit, bytes, text: (stream) => bytes(stream).toString() };
 }
 
 /** Looks every 10 ms until `isSo`; fails naming `what` after `limitMs`. */

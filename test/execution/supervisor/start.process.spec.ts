@@ -161,6 +161,7 @@ describe('a plan that cannot be started is told as such', () => {
     const handlers = {
       onStarted: () => {},
       onOutput: () => {},
+      onUnread: () => {},
       onEnded: (end: { exitCode: number | null }) => outcomes.push(end.exitCode),
       onFailed: (failure: { code: string }) => outcomes.push(failure.code),
       onRefused: (reason: string) => outcomes.push(reason),
