@@ -41,7 +41,7 @@ describe('the output of a tool', () => {
 
   it('that comes letter by letter from both streams stands still too, before thousands of chunks are under way', async () => {
     const rig = await startRig();
-    const loop = 'import os\nwhile True: os.write(1, b"."); os.write(2, b"x")';
+    const loop = 'import os, time\nwhile True: os.write(1, b"."); os.write(2, b"x"); time.sleep(0.00005)';
     const tool = rig.launch({ argv: ['python3', '-c', loop] }, { credit: 'withheld' });
     const pgid = await tool.pgid;
     let [looks, held] = [0, -1];
