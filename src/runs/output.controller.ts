@@ -1,49 +1,15 @@
 /** `GET /v1/runs/{id}/output`: what the tool wrote, byte for byte, as text that no browser interprets. */
 import { Readable } from 'node:stream';
 import { Controller, Get, Headers, Param, Query, Req, Res } from '@nestjs/common';
-import { IsIn, IsOptional } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type InputFault, Problem } from '../kernel/problems.js';
+import { Problem } from '../kernel/problems.js';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
 import { IdPipe } from '../platform/http/id.pipe.js';
-import { Holds, MayBeAbsent } from '../platform/http/input.js';
 import { type OutputPick, outputPickOf } from './output.rules.js';
 import { OutputService } from './output.service.js';
+import { OutputQuery, STREAM_OF } from './output-query.dto.js';
 import { RunsService } from './runs.service.js';
-
-const STREAMS = { stdout: 1, stderr: 2 } as const;
-type StreamName = keyof typeof STREAMS;
-
-const MAX_TAIL_LINES = 100_000;
-
-/** A number of lines in a query. */
-export function tailFaults(value: unknown): InputFault[] {
-  const isCount = typeof value === 'string' && /^(0|[1-9]\d{0,5})$/.test(value) && Number(value) <= MAX_TAIL_LINES;
-  return isCount ? [] : [{ pointer: '', message: `must be an integer from 0 to ${MAX_TAIL_LINES}` }];
-}
-
-export class OutputQuery {
-  @Documented((api) =>
-    api.ApiProperty({ type: String, enum: Object.keys(STREAMS), required: false, description: 'One stream alone.' }),
-  )
-  @IsOptional()
-  @IsIn(Object.keys(STREAMS))
-  stream?: StreamName;
-
-  @Documented((api) =>
-    api.ApiProperty({
-      type: 'integer',
-      minimum: 0,
-      maximum: MAX_TAIL_LINES,
-      required: false,
-      description: 'Only the last so many lines. A `Range` is ignored beside it.',
-    }),
-  )
-  @MayBeAbsent()
-  @Holds(tailFaults)
-  tail?: string;
-}
 
 @Documented((api) => api.ApiTags('runs'))
 @Controller('v1/runs')
@@ -62,7 +28,7 @@ export class OutputController {
         'again with `Range: bytes=N-` for what came after the first N bytes (416 when nothing did), or follow the run ' +
         'with its `/stream`. Of an output that outgrew CAPSTAN_OUTPUT_LIMIT the first half is kept and the latest; a line ' +
         'in between names what is missing, and the header `Capstan-Output-Cut` how many bytes that are. Offsets count that ' +
-        'line too: they hold as long as the header stays the same.',
+        'line too: they hold as long as the header stays the same. A `Range` beside `tail` is ignored.',
     }),
   )
   @Documented((api) =>
@@ -81,7 +47,7 @@ export class OutputController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const run = await this.runs.get(caller, id);
-    const stream = query.stream === undefined ? undefined : STREAMS[query.stream];
+    const stream = query.stream === undefined ? undefined : STREAM_OF[query.stream];
     const pick: OutputPick =
       query.tail === undefined ? outputPickOf(range) : { pick: 'tail', lines: Number(query.tail) };
     const part = await this.output.open(run, stream, pick);

@@ -1,48 +1,15 @@
 /** `GET /v1/runs/{id}/stream`: a run as it happens, as server-sent events, from any replica. */
 import type { ServerResponse } from 'node:http';
 import { Controller, Get, Headers, Param, Query, Req, Res } from '@nestjs/common';
-import { IsIn } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../kernel/problems.js';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
 import { IdPipe } from '../platform/http/id.pipe.js';
-import { Holds, MayBeAbsent } from '../platform/http/input.js';
-import { tailFaults } from './output.controller.js';
+import { OutputQuery, STREAM_OF } from './output-query.dto.js';
 import { placeOfId } from './place.rules.js';
 import { RunsService } from './runs.service.js';
 import { type StreamFrom, StreamService } from './stream.service.js';
-
-const STREAMS = { stdout: 1, stderr: 2 } as const;
-type StreamName = keyof typeof STREAMS;
-
-export class StreamQuery {
-  @Documented((api) =>
-    api.ApiProperty({
-      type: String,
-      enum: Object.keys(STREAMS),
-      required: false,
-      description: 'Output of one stream alone; events come all the same.',
-    }),
-  )
-  @MayBeAbsent()
-  @IsIn(Object.keys(STREAMS))
-  stream?: StreamName;
-
-  @Documented((api) =>
-    api.ApiProperty({
-      type: 'integer',
-      minimum: 0,
-      maximum: 100_000,
-      required: false,
-      description:
-        'Of the output that is there already only the last so many lines; all events come. Ignored with `Last-Event-ID`.',
-    }),
-  )
-  @MayBeAbsent()
-  @Holds(tailFaults)
-  tail?: string;
-}
 
 @Documented((api) => api.ApiTags('runs'))
 @Controller('v1/runs')
@@ -62,7 +29,8 @@ export class StreamController {
         'streams, or null. `end`: the run, as the last message; then the connection is closed. A connection that was ' +
         'lost before that goes on at any replica behind the id in `Last-Event-ID`, without gap or double. A comment ' +
         'comes every 15 s. Who takes nothing for 60 s is cut off. At most 500 streams of a caller (429) and 1,000 in ' +
-        'all (503) per replica.',
+        'all (503) per replica. With `stream` and `tail` output alone is left out: all events come; `Last-Event-ID` wins ' +
+        'over `tail`.',
     }),
   )
   @Documented((api) =>
@@ -79,7 +47,7 @@ export class StreamController {
   async stream(
     @CurrentCaller() caller: RequestCaller,
     @Param('id', new IdPipe('run')) id: string,
-    @Query() query: StreamQuery,
+    @Query() query: OutputQuery,
     @Headers('last-event-id') lastEventId: string | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
@@ -90,13 +58,13 @@ export class StreamController {
       begin(reply).end();
       return;
     }
-    const stream = query.stream === undefined ? undefined : STREAMS[query.stream];
+    const stream = query.stream === undefined ? undefined : STREAM_OF[query.stream];
     const open = await this.streams.open(caller, id, from, stream);
     await open.to(begin(reply));
   }
 }
 
-function beginningOf({ tail }: StreamQuery, lastEventId: string | undefined): StreamFrom {
+function beginningOf({ tail }: OutputQuery, lastEventId: string | undefined): StreamFrom {
   if (lastEventId) {
     const place = placeOfId(lastEventId);
     if (place) return { from: 'place', place };

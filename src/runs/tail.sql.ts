@@ -2,6 +2,7 @@
 
 import type { Pool } from '../platform/db/db.js';
 import type { OutputOf } from './output.js';
+import { dayOf } from './partitions.sql.js';
 import type { Place } from './place.rules.js';
 import type { Standing } from './tail.rules.js';
 
@@ -34,7 +35,7 @@ export async function findStanding(
     left join live_runs l on l.run_id = r.id
     left join workers w on w.id = coalesce(r.worker_id, l.holder)
     left join run_output_cuts c
-      on c.run_day = (${run.createdAt}::timestamptz at time zone 'UTC')::date
+      on c.run_day = ${dayOf(sql, run)}
       and c.run_id = r.id
       and c.fence = coalesce(r.fence, l.fence)
     cross join lateral (
@@ -49,7 +50,7 @@ export async function findStanding(
                  and sum(length(data::text)) over by_seq - length(data::text) < ${PAGE_BYTES} as is_here
         from (
           select seq, type, at, data from run_events
-          where run_day = (${run.createdAt}::timestamptz at time zone 'UTC')::date
+          where run_day = ${dayOf(sql, run)}
             and run_id = ${run.id}
             and seq > ${after.seq}
           order by seq
@@ -66,7 +67,7 @@ export async function findStanding(
                  and pos - first_value(pos) over by_batch < ${PAGE_BYTES} as is_here
         from (
           select fence, batch, pos from run_output
-          where run_day = (${run.createdAt}::timestamptz at time zone 'UTC')::date
+          where run_day = ${dayOf(sql, run)}
             and run_id = ${run.id}
             and (fence, batch) > (${after.fence}, ${after.batch})
           order by fence, batch
