@@ -51,12 +51,22 @@ export class OutputKeep {
     this.stepCharge = Math.min(STEP_BYTES, Math.floor(limitBytes / STEPS_PER_LIMIT));
   }
 
-  /** What has to go before these are stored; `undefined` when there is room. */
+  /** The same batches, one of them in two when the end of the half that stays falls into it. */
+  fitted<T extends Sized>(batches: readonly T[]): T[] {
+    const front = this.frontOf(batches);
+    const next = batches[front.count];
+    const bytes = this.limitBytes / 2 - front.charge - BATCH_OVERHEAD_BYTES;
+    if (this.head !== null || next === undefined || bytes < 1) return [...batches];
+    const halves = [
+      { ...next, bytes },
+      { ...next, bytes: next.bytes - bytes },
+    ];
+    return [...batches.slice(0, front.count), ...halves, ...batches.slice(front.count + 1)];
+  }
+
+  /** What has to go before these (fitted) are stored; `undefined` when there is room. */
   makeRoom(batches: readonly Sized[]): OutputCut | undefined {
     const charge = batches.reduce((sum, { bytes }) => sum + chargeOf(bytes), 0);
-    if (this.head === null && this.written.charge + charge > this.limitBytes / 2) {
-      this.head = { batch: this.batch, ...this.written };
-    }
     const { head } = this;
     if (head === null || head.charge + this.tailCharge + charge <= this.limitBytes) return undefined;
     while (this.tail.length > 0 && head.charge + this.tailCharge + charge > this.limitBytes) this.dropOldest();
@@ -86,12 +96,26 @@ export class OutputKeep {
 
   /** Counts them in: they are stored. */
   add(batches: readonly Sized[]): void {
-    for (const { stream, bytes } of batches) {
-      this.batch += 1;
+    const front = this.head === null ? this.frontOf(batches).count : 0;
+    for (const [i, { stream, bytes }] of batches.entries()) {
+      if (this.head === null && i === front) this.head = { batch: this.batch, ...this.written };
       const sum = { charge: chargeOf(bytes), bytes, stdoutBytes: stream === 1 ? bytes : 0 };
+      this.batch += 1;
       this.written = plus(this.written, sum);
       if (this.head !== null) this.addToTail({ ...sum, throughBatch: this.batch });
     }
+  }
+
+  /** How many of the batches still go into the half that stays, and what that half counts for then. */
+  private frontOf(batches: readonly Sized[]): { readonly count: number; readonly charge: number } {
+    let { charge } = this.written;
+    let count = 0;
+    for (const { bytes } of batches) {
+      if (charge + chargeOf(bytes) > this.limitBytes / 2) break;
+      charge += chargeOf(bytes);
+      count += 1;
+    }
+    return { count, charge };
   }
 
   private addToTail(batch: Segment): void {

@@ -144,13 +144,14 @@ export class OutputWriter {
   }
 
   private async tryToStore(pieces: readonly Piece[], data: Buffer): Promise<StoreAnswer> {
-    const cut = this.keep.makeRoom(pieces);
+    const fitted = this.keep.fitted(pieces);
+    const cut = this.keep.makeRoom(fitted);
     const room = cut ? await this.ports.drop(cut) : 'stored';
     if (room === 'lost') return room;
-    const places = this.keep.placesOf(pieces);
-    const batches = pieces.flatMap((piece, i) => (places[i] ? [{ ...piece, ...places[i] }] : []));
+    const places = this.keep.placesOf(fitted);
+    const batches = fitted.flatMap((piece, i) => (places[i] ? [{ ...piece, ...places[i] }] : []));
     const stored = await this.ports.store(batches, data);
-    if (stored === 'stored') this.keep.add(pieces);
+    if (stored === 'stored') this.keep.add(fitted);
     return stored;
   }
 }

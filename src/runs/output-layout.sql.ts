@@ -4,7 +4,7 @@ import type { FenceOutput, OutputOf, OutputStream } from './output.js';
 import { dayOf } from './partitions.sql.js';
 
 /**
- * What every fence wrote, in order. `fence` is the run's latest. Index: one probe per fence, and the length of a stored
+ * What every fence wrote, in order. `fence` is the run's latest. Index: two probes per fence, and the length of a stored
  * value is read without the value.
  */
 export function outputByFence(
@@ -14,7 +14,7 @@ export function outputByFence(
 ): Promise<FenceOutput[]> {
   return pool.run<FenceOutput[]>(
     (sql) => sql`
-    select f.fence, coalesce(last.end, 0) as "end",
+    select f.fence, coalesce(last.end, 0) as "end", coalesce(whole.end, 0) as whole_end,
            case when c.run_id is not null then jsonb_build_object(
              'afterBatch', c.after_batch, 'throughBatch', c.through_batch, 'pos', c.pos, 'stdoutPos', c.stdout_pos,
              'bytes', c.bytes, 'stdoutBytes', c.stdout_bytes) end as cut
@@ -29,6 +29,15 @@ export function outputByFence(
       order by o.batch desc
       limit 1
     ) last on true
+    left join lateral (
+      select o.pos + length(o.data) as "end"
+      from run_output o
+      where o.run_day = ${dayOf(sql, run)}
+        and o.run_id = ${run.id}
+        and o.fence = f.fence
+      order by o.batch desc
+      limit 1
+    ) whole on true
     left join run_output_cuts c
       on c.run_day = ${dayOf(sql, run)}
       and c.run_id = ${run.id}

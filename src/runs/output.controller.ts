@@ -28,7 +28,7 @@ export class OutputController {
         'again with `Range: bytes=N-` for what came after the first N bytes (416 when nothing did), or follow the run ' +
         'with its `/stream`. Of an output that outgrew CAPSTAN_OUTPUT_LIMIT the first half is kept and the latest; a line ' +
         'in between names what is missing, and the header `Capstan-Output-Cut` how many bytes that are. Offsets count that ' +
-        'line too: they hold as long as the header stays the same. A `Range` beside `tail` is ignored.',
+        'line too: they hold as long as the header stays the same. A `Range` is ignored beside `tail`, and while a run goes on whose output may be dropped before it is read.',
     }),
   )
   @Documented((api) =>
@@ -48,8 +48,10 @@ export class OutputController {
   ): Promise<void> {
     const run = await this.runs.get(caller, id);
     const stream = query.stream === undefined ? undefined : STREAM_OF[query.stream];
+    const isHead = request.method === 'HEAD';
+    // A range is of a GET alone (RFC 9110 §14.2).
     const pick: OutputPick =
-      query.tail === undefined ? outputPickOf(range) : { pick: 'tail', lines: Number(query.tail) };
+      query.tail === undefined ? outputPickOf(isHead ? undefined : range) : { pick: 'tail', lines: Number(query.tail) };
     const part = await this.output.open(run, stream, pick);
     void reply.header('capstan-output-cut', part.missing);
     if (!('content' in part)) {
@@ -57,12 +59,14 @@ export class OutputController {
       throw new Problem('range_not_satisfiable', `the output has ${part.total} bytes by now`);
     }
     const { total, from, to } = part;
-    if (pick.pick === 'range' || pick.pick === 'suffix') {
+    if (part.isExact && (pick.pick === 'range' || pick.pick === 'suffix')) {
       void reply.status(206).header('content-range', `bytes ${from}-${to - 1}/${total}`);
     }
-    void reply.header('content-type', 'text/plain; charset=utf-8').header('accept-ranges', 'bytes');
+    void reply
+      .header('content-type', 'text/plain; charset=utf-8')
+      .header('accept-ranges', part.isExact ? 'bytes' : 'none');
     if (part.isExact) void reply.header('content-length', to - from);
-    const content = request.method === 'HEAD' ? [] : part.content();
+    const content = isHead ? [] : part.content();
     await reply.send(Readable.from(content, { objectMode: false }));
   }
 }

@@ -94,12 +94,14 @@ export function slicesOf(
   });
 }
 
-/** The offset of the byte at `pos` of a fence, or of the first kept byte behind it. */
+/** The offset of the byte at `pos` of a fence, or of the first that is there behind it, the line in a gap included. */
 export function offsetOf(spans: readonly Span[], fence: number, pos: number): number {
   let at = 0;
   for (const span of spans) {
-    const isHere = span.fence > fence || (span.fence === fence && pos < span.pos + span.bytes);
-    if (span.line === undefined && isHere) return at + (span.fence === fence ? Math.max(0, pos - span.pos) : 0);
+    const isBehind = span.fence > fence || (span.fence === fence && span.pos >= pos);
+    if (isBehind) return at;
+    const isWithin = span.fence === fence && span.line === undefined && pos < span.pos + span.bytes;
+    if (isWithin) return at + pos - span.pos;
     at += span.bytes;
   }
   return at;

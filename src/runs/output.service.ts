@@ -12,6 +12,7 @@ import {
   type OutputPick,
   offsetOf,
   outputPart,
+  type Span,
   slicesOf,
   spansOf,
 } from './output.rules.js';
@@ -67,16 +68,12 @@ export class OutputService {
   ): Promise<OutputPart | { readonly total: number; readonly missing: number }> {
     const place = pick.pick === 'tail' ? await this.tailPlace(run, stream, pick.lines) : undefined;
     const fences = await outputByFence(this.pool, run, stream);
+    const isExact = this.isSteady(run, fences);
     const spans = spansOf(fences, stream);
     const total = lengthOf(spans);
-    const part =
-      pick.pick === 'tail'
-        ? { from: place ? offsetOf(spans, place.fence, place.pos) : 0, to: total }
-        : outputPart(pick, total);
     const missing = missingBytes(fences, stream);
+    const part = partOf(pick, place, spans, isExact);
     if (!part) return { total, missing };
-    const isRange = pick.pick === 'range' || pick.pick === 'suffix';
-    const isExact = isRange || this.isSteady(run, stream, fences, total);
     const content = isExact
       ? () => this.readExactly(run, stream, slicesOf(spans, part.from, part.to))
       : () => this.readWhatIsThere(run, stream, stretchesFrom(fences, place));
@@ -85,7 +82,7 @@ export class OutputService {
 
   /**
    * Where the last `lines` lines of what is there now begin; `undefined` is the very beginning. With 0 lines it is
-   * behind the last chunk. Reads no further back than a gap.
+   * behind the last chunk. Reads no further back than a gap, and then begins with that.
    */
   async tailPlace(run: WritingRun, stream: OutputStream | undefined, lines: number): Promise<TailPlace | undefined> {
     const counter = new LinesFromEnd(lines);
@@ -98,7 +95,7 @@ export class OutputService {
         const at = stream === undefined ? pos : streamPos;
         if (lines === 0) return { fence, batch: batch + 1, skip: 0, pos: at + data.length };
         const isBehindGap = first !== undefined && first.fence === fence && at + data.length < first.pos;
-        if (isBehindGap) return first;
+        if (isBehindGap) return { fence, batch: batch + 1, skip: 0, pos: at + data.length };
         const skip = counter.take(data);
         if (skip !== undefined) return { fence, batch, skip, pos: at + skip };
         first = { fence, batch, skip: 0, pos: at };
@@ -107,18 +104,10 @@ export class OutputService {
     }
   }
 
-  /**
-   * Who reads a run that writes near its limit is overtaken: what was measured may be dropped before it is read. Of one
-   * stream alone it isn't known how near that is.
-   */
-  private isSteady(
-    run: WritingRun,
-    stream: OutputStream | undefined,
-    fences: readonly FenceOutput[],
-    total: number,
-  ): boolean {
-    if (run.endedAt !== null) return true;
-    return stream === undefined && total <= this.limitBytes / 2 && fences.every(({ cut }) => cut === null);
+  /** Who reads a run that writes near its limit is overtaken: what was measured may be dropped before it is read. */
+  private isSteady(run: WritingRun, fences: readonly FenceOutput[]): boolean {
+    const whole = fences.reduce((sum, { wholeEnd }) => sum + wholeEnd, 0);
+    return run.endedAt !== null || (whole <= this.limitBytes / 2 && fences.every(({ cut }) => cut === null));
   }
 
   private async *readExactly(
@@ -176,6 +165,21 @@ export class OutputService {
       }
     }
   }
+}
+
+/**
+ * The part of the text that is meant; all of it in place of a range when what is there may be dropped: then no offset
+ * holds for long enough to be asked for.
+ */
+function partOf(
+  pick: OutputPick,
+  tail: TailPlace | undefined,
+  spans: readonly Span[],
+  isExact: boolean,
+): { readonly from: number; readonly to: number } | undefined {
+  const total = lengthOf(spans);
+  if (pick.pick === 'tail') return { from: tail ? offsetOf(spans, tail.fence, tail.pos) : 0, to: total };
+  return outputPart(isExact ? pick : { pick: 'all' }, total);
 }
 
 /** Everything behind a place, fence by fence. */

@@ -50,5 +50,7 @@ export interface FenceOutput {
   readonly fence: number;
   /** Where the last chunk ends: of both streams, or of the one that was asked for. */
   readonly end: number;
+  /** Of both streams, whichever was asked for. */
+  readonly wholeEnd: number;
   readonly cut: OutputCut | null;
 }

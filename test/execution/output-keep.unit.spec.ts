@@ -16,7 +16,8 @@ function play(limitBytes: number, groups: readonly (readonly Sized[])[]): { kept
   const keep = new OutputKeep(limitBytes);
   let kept: Kept[] = [];
   let cut: OutputCut | undefined;
-  for (const group of groups) {
+  for (const written of groups) {
+    const group = keep.fitted(written);
     const next = keep.makeRoom(group);
     if (next) {
       const gone = kept.filter(({ batch }) => batch > next.afterBatch && batch <= next.throughBatch);
@@ -53,8 +54,13 @@ it('what is kept and what the cut says is missing make up what was written, of b
       const behind = kept.find(({ batch }) => batch > (cut?.throughBatch ?? Number.POSITIVE_INFINITY));
       if (cut && behind) expect(behind.pos).toBe(cut.pos + cut.bytes);
       const batches = kept.map(({ batch }) => batch);
-      const whole = all.map((_, i) => i + 1).filter((n) => !cut || n <= cut.afterBatch || n > cut.throughBatch);
-      expect(batches).toEqual(whole);
+      const whole = Array.from({ length: batches.at(-1) ?? 0 }, (_, i) => i + 1);
+      expect(batches).toEqual(whole.filter((n) => !cut || n <= cut.afterBatch || n > cut.throughBatch));
+      if (cut) {
+        const half = cut.pos + cut.afterBatch * BATCH_OVERHEAD_BYTES;
+        expect(half, 'the whole first half stays').toBeLessThanOrEqual(128 * 1024);
+        expect(half).toBeGreaterThan(128 * 1024 - BATCH_OVERHEAD_BYTES - 2);
+      }
     }),
   );
 });

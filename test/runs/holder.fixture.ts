@@ -60,14 +60,15 @@ export class Holder {
 
   async write(hold: Hold, stream: OutputStream, data: Buffer): Promise<void> {
     const keep = this.keepOf(hold);
-    const sized = [{ stream, bytes: data.length }];
-    const [place] = keep.placesOf(sized);
-    const batches = place ? [{ ...place, stream, at: new Date(), bytes: data.length }] : [];
-    const cut = keep.makeRoom(sized);
+    const at = new Date();
+    const fitted = keep.fitted([{ stream, at, bytes: data.length }]);
+    const cut = keep.makeRoom(fitted);
     if (cut) await dropOutputIfHeld(this.surface.bytePool, this.id, hold, cut);
+    const places = keep.placesOf(fitted);
+    const batches = fitted.flatMap((sized, i) => (places[i] ? [{ ...sized, ...places[i] }] : []));
     const held = await appendOutputIfHeld(this.surface.bytePool, this.id, hold, batches, data);
     if (!held) throw new Error('the run is not held any more');
-    keep.add(sized);
+    keep.add(fitted);
   }
 
   private keepOf({ runId, fence }: Hold): OutputKeep {

@@ -260,7 +260,7 @@ describe('output that was dropped', () => {
     const client = await follow(id);
     for (let i = 0; i < 30; i += 1) {
       await write(line(i));
-      await until('it was taken', () => client.of('output').length === i + 1);
+      await until('it was taken', () => client.output().length === (i + 1) * 10_000);
     }
     await end();
     await client.closed;
