@@ -26,7 +26,15 @@ export function findProgram(name: string, path: string | undefined, cwd: string)
   if (runnable !== undefined) return runnable;
   if (files[0] !== undefined) return { code: 'unavailable', detail: `program not executable: ${files[0]}` };
   const where = folders === null ? '' : ` (PATH ${folders.join(':')})`;
-  return { code: 'unavailable', detail: `program not found: ${name}${where}` };
+  return { code: 'unavailable', detail: `program not found: ${name}${where}${adviceOn(name)}` };
+}
+
+/** For what people write who think of their own shell and their own folder. */
+function adviceOn(name: string): string {
+  if (/[\s|&;<>$]/.test(name)) return '; there is no shell: a shell line needs sh -c';
+  return name.startsWith('./') || name.startsWith('../')
+    ? '; a run works in a folder of its own: name it whole, or set cwd'
+    : '';
 }
 
 /** Null when a tool can be started in `cwd`. */

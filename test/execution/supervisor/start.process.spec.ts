@@ -105,7 +105,12 @@ describe('a plan that cannot be started is told as such', () => {
     const rig = await startRig();
     const outcome = rig.launch({ argv: ['no-such-tool', 'x'], env: { PATH: '/usr/bin:/bin' } }).outcome;
     expect(await outcome).toEqual(unavailable('program not found: no-such-tool (PATH /usr/bin:/bin)'));
-    expect(await rig.launch({ argv: ['./missing'] }).outcome).toEqual(unavailable('program not found: ./missing'));
+    expect(await rig.launch({ argv: ['./missing'] }).outcome).toEqual(
+      unavailable('program not found: ./missing; a run works in a folder of its own: name it whole, or set cwd'),
+    );
+    expect(await rig.launch({ argv: ['/bin/echo hi | cat'] }).outcome).toEqual(
+      unavailable('program not found: /bin/echo hi | cat; there is no shell: a shell line needs sh -c'),
+    );
     expect(await rig.launch({ argv: ['/bin'] }).outcome).toEqual(unavailable('program not found: /bin'));
   });
 
