@@ -2,7 +2,7 @@
  * Which server is asked, and with which token. Invariant: a token goes only to the host it was given for, which is
  * the one named beside it: on the command line, in the environment, or this machine's own server for its own file.
  */
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ClientSettings, clientSettings } from '../platform/config/config.js';
 import type { Environment } from '../platform/config/setting.js';
@@ -10,6 +10,8 @@ import { Failure, wrongUsage } from './failure.js';
 
 /** The token that a server with an embedded database makes for its own machine, in its data folder. */
 const ADMIN_TOKEN_FILE = 'admin-token';
+/** A token and what may stand around it. */
+const TOKEN_FILE_BYTES = 4096;
 
 export interface Target {
   /** Ends in a slash. */
@@ -92,8 +94,19 @@ function fromFile(path: string, source: string): Credential {
   }
 }
 
+/** Reads no more than a token could be, whatever stands there: what is longer is none. */
 function tokenIn(path: string): string {
-  return readFileSync(path, 'utf8').trim();
+  const buffer = Buffer.alloc(TOKEN_FILE_BYTES + 1);
+  let bytes = 0;
+  const file = openSync(path, 'r');
+  try {
+    for (let read = -1; read !== 0 && bytes < buffer.length; bytes += read) {
+      read = readSync(file, buffer, { offset: bytes });
+    }
+  } finally {
+    closeSync(file);
+  }
+  return bytes > TOKEN_FILE_BYTES ? '' : buffer.toString('utf8', 0, bytes).trim();
 }
 
 function whyUnreadable(error: unknown): string {

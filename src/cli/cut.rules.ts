@@ -7,10 +7,32 @@ export interface Cut {
   readonly bytes: number | null;
 }
 
-/** The line in the place of a cut. */
-export function cutLine({ from, bytes }: Cut): string {
-  const known = from === null ? `${bytes} bytes` : `bytes ${from}-${from + (bytes ?? 0) - 1}`;
-  return `[capstan: ${bytes === null ? 'bytes' : known} of the output were dropped: it outgrew CAPSTAN_OUTPUT_LIMIT]`;
+const WHY = 'it outgrew CAPSTAN_OUTPUT_LIMIT';
+
+/** The lines in the places of a run's cuts. */
+export class CutLines {
+  private isUnknownTold = false;
+
+  constructor(private readonly runId: string) {}
+
+  /**
+   * `undefined` where there is nothing new to say: whoever follows an output while it is cut passes many cuts whose
+   * size nobody knows.
+   */
+  next({ from, bytes }: Cut): string | undefined {
+    if (bytes !== null) {
+      const known = from === null ? `${bytes} bytes` : `bytes ${from}-${from + bytes - 1}`;
+      return `[capstan: ${known} of the output were dropped: ${WHY}]`;
+    }
+    if (this.isUnknownTold) return undefined;
+    this.isUnknownTold = true;
+    return `[capstan: output was dropped here and maybe further on: ${WHY}; all that is kept: capstan logs ${this.runId}]`;
+  }
+}
+
+/** The line as it is written behind what was written before. */
+export function lineBehind(isLineOpen: boolean, line: string | undefined): string {
+  return line === undefined ? '' : `${isLineOpen ? '\n' : ''}${line}\n`;
 }
 
 /** Counts what a stream tells of an output, fence by fence. */

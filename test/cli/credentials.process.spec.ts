@@ -138,6 +138,13 @@ describe('the token', () => {
       await writeFile(key, '-----BEGIN PRIVATE KEY-----\nhunter2\n');
       const wrong = await capstan(['runs', '--token-file', key, '--url', one.url]);
       expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('holds no token') });
+      // It has no end: no more of it is read than a token could be.
+      const endless = await capstan(['runs', '--token-file', '/dev/zero', '--url', one.url]);
+      expect(endless).toMatchObject({ code: 3, stderr: expect.stringContaining('holds no token') });
+      await writeFile(key, `cap_x${' '.repeat(5_000)}`);
+      const cut = await capstan(['runs', '--token-file', key, '--url', one.url]);
+      expect(cut, 'a part of a file passed for the whole').toMatchObject({ code: 3, stdout: '' });
+      expect(cut.stderr).toContain('holds no token');
       expect(wrong.stderr).not.toContain('hunter2');
       const missing = await capstan(['runs', '--url', one.url], { env: { CAPSTAN_TOKEN_FILE: `${folder}/none` } });
       expect(missing).toMatchObject({ code: 3, stderr: expect.stringContaining('does not exist') });

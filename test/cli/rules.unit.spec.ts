@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cutLine, OutputCount } from '../../src/cli/cut.rules.js';
+import { CutLines, OutputCount } from '../../src/cli/cut.rules.js';
 import { EXIT_CODES, exitCodeOf } from '../../src/cli/exit-codes.js';
 import { waitingLine } from '../../src/cli/follow.js';
 import { pauseBeforeRetry, retryAfter } from '../../src/cli/retry.rules.js';
@@ -48,11 +48,16 @@ describe('what a run that has not begun waits for', () => {
 describe('the line in the place of dropped output', () => {
   it('is the one of the text as the server answers it, as far as its place is known', () => {
     const ofServer = serversCutLine(undefined, 100, 4_196).toString().trim();
-    expect(cutLine({ from: 100, bytes: 4_096 })).toBe(ofServer);
-    expect(cutLine({ from: null, bytes: 4_096 })).toBe(ofServer.replace('bytes 100-4195', '4096 bytes'));
-    for (const from of [null, 100]) {
-      expect(cutLine({ from, bytes: null })).toBe(ofServer.replace('bytes 100-4195', 'bytes'));
-    }
+    const cuts = new CutLines('run_1');
+    expect(cuts.next({ from: 100, bytes: 4_096 })).toBe(ofServer);
+    expect(cuts.next({ from: null, bytes: 4_096 })).toBe(ofServer.replace('bytes 100-4195', '4096 bytes'));
+  });
+
+  it('says once where the rest is to be had, when nobody knows how much was dropped', () => {
+    const cuts = new CutLines('run_1');
+    expect(cuts.next({ from: 100, bytes: null })).toContain('all that is kept: capstan logs run_1]');
+    expect(cuts.next({ from: null, bytes: null })).toBeUndefined();
+    expect(cuts.next({ from: null, bytes: 7 }), 'an amount is worth telling each time').toContain('7 bytes');
   });
 
   it('counts under each fence anew, and knows no place behind an unknown number of bytes or part of the output', () => {

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -81,11 +82,11 @@ describe('script', () => {
     expect(named.body).toMatchObject({ spec: { interpreter: 'node' } });
   });
 
-  it('that isn’t text, or is larger than any request may be, is refused before anybody is asked', async () => {
+  it('that isn’t text, or is larger than any run may be, is refused before anybody is asked', async () => {
     const binary = await against(TAKEN, ['script', '-'], Buffer.from([0x23, 0xff, 0xfe]));
     expect(binary).toMatchObject({ code: 2, stderr: 'capstan: usage: standard input is not UTF-8 text\n', asked: [] });
-    const large = await against(TAKEN, ['script', '-'], Buffer.alloc(1024 * 1024 + 1, 'a'));
-    expect(large).toMatchObject({ code: 2, stderr: expect.stringContaining('more than 1048576 bytes'), asked: [] });
+    const large = await against(TAKEN, ['script', '-'], Buffer.alloc(256 * 1024 + 1, 'a'));
+    expect(large).toMatchObject({ code: 2, stderr: expect.stringContaining('more than 262144 bytes'), asked: [] });
   });
 });
 
@@ -175,6 +176,34 @@ describe('http', () => {
       expect(piped.body).toMatchObject({ spec: { body: 'from a pipe\n' } });
       const headed = await against(TAKEN, ['http', url, '-H', '@-'], 'X-One: 1\n');
       expect(headed.body).toMatchObject({ spec: { method: 'GET', headers: { 'X-One': '1' } } });
+    });
+  });
+
+  it('reads what has no size, such as a named pipe, and no more of what has no end than is taken', async () => {
+    await inFolder(async (folder) => {
+      const pipe = join(folder, 'pipe');
+      const url = 'https://example.org';
+      const writing = spawn('sh', ['-c', 'mkfifo "$1" && echo ready && printf "from a pipe" > "$1"', 'sh', pipe]);
+      await new Promise((resolve) => writing.stdout.once('data', resolve));
+      const { body } = await against(TAKEN, ['http', url, '-d', `@${pipe}`]);
+      expect(body).toMatchObject({ spec: { body: 'from a pipe' } });
+      const endless = ['http', url, '-d', '@/dev/zero'];
+      for (const args of [endless, ['http', url, '-H', '@/dev/zero'], ['script', '/dev/zero']]) {
+        const { code, stderr, asked } = await against(TAKEN, args);
+        expect({ code, asked }).toEqual({ code: 2, asked: [] });
+        expect(stderr).toBe('capstan: usage: /dev/zero holds more than 262144 bytes\n');
+      }
+    });
+  });
+
+  it('takes a file of 256 KiB whole, and none that is longer', async () => {
+    await inFolder(async (folder) => {
+      const file = join(folder, 'body');
+      await writeFile(file, 'a'.repeat(256 * 1024));
+      const args = ['http', 'https://example.org', '-d', `@${file}`];
+      expect((await against(TAKEN, args)).body).toMatchObject({ spec: { body: 'a'.repeat(256 * 1024) } });
+      await writeFile(file, 'a'.repeat(256 * 1024 + 1));
+      expect(await against(TAKEN, args)).toMatchObject({ code: 2, asked: [] });
     });
   });
 

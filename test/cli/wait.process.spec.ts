@@ -272,11 +272,19 @@ describe('--wait', () => {
       stage.cut(4_194_304);
       stage.write('stdout', 'tail');
       stage.cut(null);
+      stage.write('stdout', ' behind');
+      stage.cut(null);
+      stage.cut(5);
       stage.run = SUCCEEDED;
       const { code, stdout, stderr } = await capstan(['run', '--wait', '--', 'ls'], call);
-      expect({ code, stdout }).toEqual({ code: 0, stdout: 'beguntail' });
-      expect(stderr).toContain('unfinished\n[capstan: bytes 15-4194318 of the output were dropped: it outgrew');
-      expect(stderr).toContain('\n[capstan: bytes of the output were dropped: it outgrew');
+      expect({ code, stdout }).toEqual({ code: 0, stdout: 'beguntail behind' });
+      const cuts = stderr.split('\n').filter((line) => line.startsWith('[capstan: '));
+      expect(cuts).toEqual([
+        '[capstan: bytes 15-4194318 of the output were dropped: it outgrew CAPSTAN_OUTPUT_LIMIT]',
+        `[capstan: output was dropped here and maybe further on: it outgrew CAPSTAN_OUTPUT_LIMIT; all that is kept: capstan logs ${RUN_ID}]`,
+        '[capstan: 5 bytes of the output were dropped: it outgrew CAPSTAN_OUTPUT_LIMIT]',
+      ]);
+      expect(stderr).toContain('unfinished\n[capstan: ');
     });
   });
 

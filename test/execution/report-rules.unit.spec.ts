@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   decodeOutput,
   decodeReport,
@@ -107,7 +107,9 @@ describe('a line', () => {
     ['a value in it cannot be stored: member name: must not contain the character NUL', '{"secret\\u0000":1}'],
     ['a value in it cannot be stored: must be well-formed Unicode (lone surrogate)', '{"a":["\\ud800"]}'],
     ['a value in it cannot be stored: number is out of range', '{"a":1e999}'],
+    ['a value in it cannot be stored: number is out of range', '[0,[{"a":[-1e999]}]]'],
     ['a member has a name that is not allowed', '{"a":{"__proto__":{}}}'],
+    ['a member has a name that is not allowed', '[{"a":{"constructor":{"prototype":null}}}]'],
   ])('is refused as %s, and the reason does not quote it', (reason, bytes) => {
     expect(refusal(bytes)).toBe(reason);
   });
@@ -115,7 +117,16 @@ describe('a line', () => {
   it('may hold what is deep, long and strange, as long as it can be stored', () => {
     const deep = `${'['.repeat(64)}${']'.repeat(64)}`;
     expect(decode(deep)).toMatchObject({ type: 'message' });
+    expect(decode('{"constructor":{"a":1},"prototype":{}}')).toHaveProperty('data');
     expect(decode('{"a":"[[[[\\"{","b":"\\u001b[31m\\u2028"}')).toMatchObject({ data: { a: '[[[["{' } });
+  });
+
+  it('is looked through without a note of each place, which would hold everything else up for 200 ms', () => {
+    const replaces = vi.spyOn(String.prototype, 'replaceAll');
+    expect(decode(`[${'[],{"a":0},'.repeat(20_000)}1e999]`)).toHaveProperty('refused');
+    expect(decode(`[${'[],{"a":0},'.repeat(20_000)}0]`)).toHaveProperty('data');
+    expect(replaces.mock.calls.length, 'only on the way back from a fault').toBeLessThan(10);
+    replaces.mockRestore();
   });
 
   it('of progress may hold 16 KiB', () => {

@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { StoreAnswer } from '../../src/execution/gatherer.js';
 import { MAX_LINE_BYTES } from '../../src/execution/report.rules.js';
 import { MAX_EVENTS_FILE_BYTES } from '../../src/execution/supervisor/protocol.js';
-import { MAX_REFUSALS, MAX_REPORTS, ToolReports } from '../../src/execution/tool-reports.js';
+import { MAX_LINES, MAX_REFUSALS, MAX_REPORTS, ToolReports } from '../../src/execution/tool-reports.js';
 import type { JsonValue } from '../../src/kernel/json.js';
 import type { RunReport } from '../../src/runs/reports.sql.js';
 
@@ -187,6 +187,44 @@ describe('what cannot be taken is an event that says so', () => {
       data: { source: 'events', line: MAX_REPORTS + 1 },
     });
     expect(asked.every(({ progress }) => progress === undefined)).toBe(true);
+  });
+
+  it('once for all lines beyond 10,000 that are events or refused, whichever they are', async () => {
+    const { reports, push, stored } = reporting({ isPrompt: true });
+    await push('x\n'.repeat(6_000));
+    await push(numbered(1, 4_000));
+    await push('\n\n');
+    await push('x\n'.repeat(30_000));
+    await push(numbered(1, 5));
+    await reports.drained();
+    expect(stored()).toHaveLength(MAX_REFUSALS + 1 + 4_000 + 1);
+    expect(stored().at(-1)?.data).toEqual({
+      source: 'events',
+      line: MAX_REPORTS + 3,
+      reason: 'more than 10000 events and refused lines: this line and what follows it was dropped',
+    });
+  });
+
+  it('once for all lines beyond 100,000, blank ones too', async () => {
+    const { reports, push, stored, granted } = reporting({ isPrompt: true });
+    for (let i = 0; i < 3; i += 1) await push('\n'.repeat(50_000));
+    await push('{"n":1}\n');
+    await reports.drained();
+    const reason = 'more than 100000 lines: this line and what follows it was dropped';
+    expect(stored().map(({ data }) => data)).toEqual([{ source: 'events', line: MAX_LINES + 1, reason }]);
+    expect(granted()).toBe(150_008);
+  });
+
+  it('and behind that no line is looked for: bytes are only counted away', async () => {
+    const { reports, push, granted } = reporting({ isPrompt: true });
+    await push('\n'.repeat(MAX_LINES + 1));
+    await reports.drained();
+    const looks = vi.spyOn(Buffer.prototype, 'indexOf');
+    await push('\n'.repeat(1_000));
+    await reports.drained();
+    expect(looks).not.toHaveBeenCalled();
+    looks.mockRestore();
+    expect(granted()).toBe(MAX_LINES + 1 + 1_000);
   });
 
   it('once for all bytes beyond 16 MiB', async () => {

@@ -34,6 +34,7 @@ const EXCHANGE = 'src/execution/requester/exchange.ts';
 const HOPS = 'src/execution/requester/hops.rules.ts';
 const RESULT = 'src/execution/requester/result.rules.ts';
 const FLEET = 'src/execution/supervisor/fleet.ts';
+const REQUESTER = 'src/execution/supervisor/requester.ts';
 const HTTP_RUN = 'src/execution/supervisor/http-run.ts';
 const HTTP_SPEC = 'src/runs/http-spec.dto.ts';
 const PLAN = 'src/execution/plan.rules.ts';
@@ -58,6 +59,7 @@ const POOLS = 'test/platform/db/pool.contract.spec.ts';
 const RENEWS = 'test/execution/keeper/renew.contract.spec.ts';
 const CONNECTS = 'test/execution/requester/connect.process.spec.ts';
 const REQUESTS = 'test/execution/requester/requester.process.spec.ts';
+const HELD_UP = 'test/execution/requester/congested.process.spec.ts';
 const REQUEST_RULES = 'test/execution/requester/rules.unit.spec.ts';
 const HTTP_SPECS = 'test/runs/http-spec.api.spec.ts';
 const HTTP_PLANS = 'test/execution/http-plan.unit.spec.ts';
@@ -78,6 +80,7 @@ const GROWTH = 'src/execution/supervisor/growth.rules.ts';
 const GATHERER = 'src/execution/gatherer.ts';
 const REPORT_STORES = 'test/runs/reports.contract.spec.ts';
 const REPORT_READS = 'test/execution/report-rules.unit.spec.ts';
+const SLICES = 'test/execution/slices.unit.spec.ts';
 const REPORT_WRITES = 'test/execution/tool-reports.unit.spec.ts';
 const REPORT_GROWS = 'test/execution/supervisor/growth.unit.spec.ts';
 const REPORT_LOOKS = 'test/execution/supervisor/reports.process.spec.ts';
@@ -86,6 +89,7 @@ const CLI_STREAM = 'src/cli/stream.ts';
 const CLI_WAITS = 'test/cli/wait.process.spec.ts';
 const CLI_LOGS = 'test/cli/logs.process.spec.ts';
 const CLI_CTRL_C = 'test/cli/ctrl-c.process.spec.ts';
+const CLI_CREDENTIALS = 'test/cli/credentials.process.spec.ts';
 const CLI_SUBMITS = 'test/cli/submit.process.spec.ts';
 const CLI_PIPES = 'test/cli/closed-pipe.process.spec.ts';
 const CLI_USAGE = 'test/cli/usage.unit.spec.ts';
@@ -336,8 +340,8 @@ export const MUTATIONS = [
     'return undefined;\n    if (false) while (',
   ]),
   mutation('the first half of an output goes too', OUTPUT_KEEP, OUTPUT_WRITES, [
-    'this.written.charge + charge > this.limitBytes / 2',
-    'this.written.charge + charge > 0',
+    'if (charge + chargeOf(bytes) > this.limitBytes / 2) break;',
+    'if (charge + chargeOf(bytes) > 0) break;',
   ]),
   mutation('what the store refuses is missing in silence', 'src/execution/output-writer.ts', OUTPUT_WRITES, [
     `return stored === 'refused' ? this.tryToStore(...refusalOf(pieces, used)) : stored;`,
@@ -372,8 +376,8 @@ export const MUTATIONS = [
     ['        if (at > expected) yield onGap(expected, Math.min(at, end));\n', ''],
   ),
   mutation('a tail reaches over a gap', 'src/runs/output.service.ts', 'test/runs/output.api.spec.ts', [
-    '        if (isBehindGap) return first;\n',
-    '',
+    'if (isBehindGap) return {',
+    'if (isBehindGap && at < 0) return {',
   ]),
   // submit
   mutation('submit of a known id', SUBMIT, STATEMENTS, [
@@ -619,16 +623,13 @@ export const MUTATIONS = [
   ]),
   mutation('the reason quotes what was refused', REPORT_RULES, REPORT_READS, [
     'cannot be stored: ${fault.message}',
-    'cannot be stored: ${fault.pointer} ${fault.message}',
+    'cannot be stored: ${fault.pointer}${fault.message}',
   ]),
   mutation('credit before a report is stored', TOOL_REPORTS, REPORT_WRITES, [
-    'if (last) last.credit += data.length;\n    else this.ports',
+    'if (last && !last.isReleased) last.credit += data.length;\n    else this.ports',
     'this.ports',
   ]),
-  mutation('as many events as a tool likes', TOOL_REPORTS, REPORT_WRITES, [
-    'this.reports < MAX_REPORTS',
-    'this.reports >= 0',
-  ]),
+  mutation('as many events as a tool likes', TOOL_REPORTS, REPORT_WRITES, ['|| this.reports > MAX_REPORTS', '']),
   mutation('as many refusals as a tool likes', TOOL_REPORTS, REPORT_WRITES, [
     'if (this.refusals > MAX_REFUSALS + 1) return;',
     '',
@@ -756,8 +757,8 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('client: a cut is told amidst the bytes of the tool', 'src/cli/wait.ts', CLI_WAITS, [
-    'await shell.stderr.write(`${shell.stderr.isLineOpen',
-    'await shell.stdout.write(`${shell.stderr.isLineOpen',
+    'await shell.stderr.write(lineBehind(shell',
+    'await shell.stdout.write(lineBehind(shell',
   ]),
   mutation('client: who knows no ranges gets bytes written twice', 'src/cli/output.ts', CLI_LOGS, [
     'let skip = isPart ? 0 : this.position;',
@@ -918,7 +919,7 @@ export const MUTATIONS = [
 
   // requests
   mutation('a request may go to a private address', ADDRESSES, REQUEST_RULES, [
-    `  if (address.range() !== 'unicast') return false;\n`,
+    `address.range() !== 'unicast' || `,
     '',
   ]),
   mutation('a request may go to an address that was given out to nobody', ADDRESSES, REQUEST_RULES, [
@@ -969,5 +970,57 @@ export const MUTATIONS = [
   mutation('a URL holds credentials', HTTP_SPEC, HTTP_SPECS, [
     `if (url.username !== '' || url.password !== '')`,
     'if (false)',
+  ]),
+  mutation('refused lines cost a tool nothing', TOOL_REPORTS, REPORT_WRITES, [
+    'if (decoded !== null) this',
+    "if (decoded !== null && !('refused' in decoded)) this",
+  ]),
+  mutation('as many blank lines as a tool likes', TOOL_REPORTS, REPORT_WRITES, ['line.number <= MAX_LINES', 'true']),
+  mutation(
+    'lines are looked for in what is counted away',
+    TOOL_REPORTS,
+    REPORT_WRITES,
+    ['if (source === 3 && !this.isOver)', 'if (source === 3)'],
+    ['of this.isOver ? [] : this', 'of this'],
+  ),
+  mutation('client: a token file is read to its end', 'src/cli/credentials.ts', CLI_CREDENTIALS, [
+    'bytes > TOKEN_FILE_BYTES',
+    'bytes < 0',
+  ]),
+  mutation('reports of any number are one turn of the loop', 'src/execution/slices.ts', SLICES, [
+    'if (this.timing.monotonicMs() >= untilMs) return;',
+    '',
+  ]),
+  mutation('client: a device is read to its end', 'src/cli/text-file.ts', CLI_SUBMITS, [
+    'if (bytes.length > LIMIT_BYTES)',
+    'if (bytes.length < 0)',
+  ]),
+  mutation('client: each cut of unknown size is told', 'src/cli/cut.rules.ts', CLI_WAITS, [
+    'if (this.isUnknownTold) return undefined;',
+    '',
+  ]),
+  mutation('a server has a whole result refused by a header', RESULT, REQUEST_RULES, [
+    `.filter(([name]) => name !== '__proto__')`,
+    '',
+  ]),
+  mutation('the service of a platform is public', ADDRESSES, REQUEST_RULES, [
+    ' || PLATFORM_ADDRESSES.has(address.toString())',
+    '',
+  ]),
+  mutation('a stop loses what came of an answer', EXCHANGE, REQUESTS, [
+    'if (result !== null) this.#ports.onResult(result);\n  }\n\n  /** The replica',
+    '}\n\n  /** The replica',
+  ]),
+  mutation('surplus bytes take a whole answer away', EXCHANGE, REQUESTS, [
+    'if (attempt.response?.complete !== true) ',
+    '',
+  ]),
+  mutation('a fault takes away what came before it', EXCHANGE, REQUESTS, [
+    'if (attempt.response !== null) this.#takeRest(attempt.response);',
+    '',
+  ]),
+  mutation('a request cannot say that it obeyed while output is held up', REQUESTER, HELD_UP, [
+    ' && this.#aborting.size === 0',
+    '',
   ]),
 ];

@@ -7,6 +7,14 @@ import ipaddr from 'ipaddr.js';
 /** Of IPv6 only this has been given out as public; what lies beside it and has no name yet is not for us. */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
+/**
+ * Of the public range by their number, and still a service of the machine's own platform, which takes whoever comes
+ * from the machine for its owner: 168.63.129.16 answers Azure's virtual machines alone and hands out their certificates
+ * and the configuration of their extensions. The like of other clouds is in ranges that are not public (link-local,
+ * carrier NAT, 192.0.0.0/24, unique local).
+ */
+const PLATFORM_ADDRESSES: ReadonlySet<string> = new Set(['168.63.129.16']);
+
 /** Whether an address, in any of its spellings, may be connected to. */
 export type AddressRule = (address: string) => boolean;
 
@@ -23,7 +31,7 @@ export function addressRule(allow: readonly string[]): AddressRule {
 }
 
 function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
-  if (address.range() !== 'unicast') return false;
+  if (address.range() !== 'unicast' || PLATFORM_ADDRESSES.has(address.toString())) return false;
   return address.kind() === 'ipv4' || address.match(...GLOBAL_IPV6);
 }
 

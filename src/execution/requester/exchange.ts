@@ -27,7 +27,7 @@ export interface ExchangePorts {
   readonly userAgent: string;
   /** A piece of the answer's body; valid during the call only. */
   onBody(bytes: Buffer): void;
-  /** JSON, after the whole body. */
+  /** JSON, after what came of the body; none when nothing of an answer came. */
   onResult(result: Buffer): void;
   /** Last; not after `abort`. */
   onDone(verdict: Verdict): void;
@@ -68,10 +68,17 @@ export class Exchange {
     this.#attemptTo(() => firstHop(this.#request, this.#ports.userAgent));
   }
 
-  /** Nothing of the request is under way any more, and nothing more is told. */
+  /**
+   * Nothing of the request is under way any more, and nothing more is told. What came of an answer is, before that, and
+   * without credit: it is bounded, there is one for each request, and a stop cannot wait for who is slow to take output.
+   */
   abort(): void {
+    if (this.#isOver) return;
+    const attempt = this.#attempt;
+    const result = attempt === null ? (this.#ending?.result ?? null) : this.#partOf(attempt);
     this.#isOver = true;
     this.#disconnect();
+    if (result !== null) this.#ports.onResult(result);
   }
 
   /** The replica has room for this many more bytes. */
@@ -117,7 +124,10 @@ export class Exchange {
       this.#isSent = true;
     });
     request.once('response', (response) => this.#answer(attempt, response));
-    request.on('error', (error) => this.#failed(attempt, error));
+    request.on('error', (error) => {
+      // The answer is whole, and its end follows: what breaks behind it (surplus bytes, a reset) takes nothing from it.
+      if (attempt.response?.complete !== true) this.#failed(attempt, error);
+    });
     request.once('close', () => {
       // An upgrade nobody asked for ends without an error. An answer that is there may still be read after the close.
       if (attempt.response === null) this.#failed(attempt, null);
@@ -179,8 +189,23 @@ export class Exchange {
   /** Of several errors of one attempt the first counts; `null` is an end without a word. */
   #failed(attempt: Attempt, error: Error | null): void {
     if (attempt !== this.#attempt) return;
-    const result = attempt.response === null ? null : this.#resultOf(attempt, false);
-    this.#end(result, error instanceof AddressDenied ? judgeDenied(error) : judgeFault(codeOf(error), this.#isSent));
+    if (attempt.response !== null) this.#takeRest(attempt.response);
+    this.#end(
+      this.#partOf(attempt),
+      error instanceof AddressDenied ? judgeDenied(error) : judgeFault(codeOf(error), this.#isSent),
+    );
+  }
+
+  /** What came before the fault and was not read yet: beyond the credit by as much as a stream buffers, and no more. */
+  #takeRest(response: IncomingMessage): void {
+    response.removeAllListeners('data');
+    response.pause();
+    const rest: Buffer | null = response.read();
+    if (rest !== null) this.#take(response, rest);
+  }
+
+  #partOf(attempt: Attempt): Buffer | null {
+    return attempt.response === null ? null : this.#resultOf(attempt, false);
   }
 
   #resultOf({ hop, response }: Attempt, isComplete: boolean): Buffer {

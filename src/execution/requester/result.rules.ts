@@ -49,7 +49,10 @@ function bodyOf(kept: Buffer, isWhole: boolean): { body: string } | { bodyBase64
   return { bodyBase64: kept.toString('base64') };
 }
 
-/** Names and values as the parser gave them: alternating, each byte a character. */
+/**
+ * Names and values as the parser gave them: alternating, each byte a character. `__proto__` is left out: no stored JSON
+ * may have a member of that name, and a server must not be able to have the whole result refused.
+ */
 export function headersOf(raw: readonly string[]): Answer['headers'] {
   const values = new Map<string, string[]>();
   for (let at = 0; at + 1 < raw.length; at += 2) {
@@ -58,7 +61,7 @@ export function headersOf(raw: readonly string[]): Answer['headers'] {
     values.set(name, [...(values.get(name) ?? []), value]);
   }
   const entries = [...values].map(([name, all]) => [name, name === 'set-cookie' ? all : all.join(', ')] as const);
-  return Object.fromEntries(entries);
+  return Object.fromEntries(entries.filter(([name]) => name !== '__proto__'));
 }
 
 /** What is not UTF-8 in a header is Latin-1, the only other thing it can be. */

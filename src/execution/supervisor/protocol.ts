@@ -63,6 +63,8 @@ export interface HttpSettings {
   readonly allow: readonly string[];
   /** Sent by requests that name none. */
   readonly userAgent: string;
+  /** Path of certificates (PEM) whose signatures count besides those of the authorities that Node brings along. */
+  readonly caFile: string | null;
 }
 
 export interface Start {
@@ -173,7 +175,7 @@ function reportSource(value: unknown): ReportSource {
 /** Also read by the process that makes requests, from its own messages. */
 export function httpSettings(value: unknown): HttpSettings {
   const m = fields(value);
-  return { allow: list(m.allow).map(text), userAgent: text(m.userAgent) };
+  return { allow: list(m.allow).map(text), userAgent: text(m.userAgent), caFile: orNull(m.caFile, text) };
 }
 
 /** Also read by the process that makes requests, from its own messages. */

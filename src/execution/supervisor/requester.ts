@@ -101,7 +101,9 @@ export class Requester {
 function startProcess(options: RequesterOptions): RequesterProcess | LaunchFailure {
   const entry = fileURLToPath(new URL('../requester/requester.main.js', import.meta.url));
   // Threads resolve names: a few that hang must not hold up the others.
-  const env = { UV_THREADPOOL_SIZE: '16', MALLOC_ARENA_MAX: '1' };
+  const { caFile } = options.http;
+  const authorities = caFile === null ? {} : { NODE_EXTRA_CA_CERTS: caFile };
+  const env = { UV_THREADPOOL_SIZE: '16', MALLOC_ARENA_MAX: '1', ...authorities };
   const flags = ['--v8-pool-size=1', '--max-semi-space-size=2'];
   const [command = '', ...args] = [...options.wrapper, process.execPath, ...flags, entry];
   const stdio = ['ignore', 'ignore', 'inherit', 'pipe'] as const;
@@ -121,6 +123,8 @@ export class RequesterProcess {
   readonly #options: RequesterOptions;
   readonly #channel: Channel;
   readonly #open = new Map<number, RequestHandlers>();
+  /** Those of the open ones that were told to abort. */
+  readonly #aborting = new Set<number>();
   readonly #onEmpty: (() => void)[] = [];
   #onReady: (isReady: boolean) => void = () => {};
   #isGone = false;
@@ -164,6 +168,7 @@ export class RequesterProcess {
 
   abort(key: number): void {
     // What it still sends must come through, or it could not say that it obeyed.
+    if (this.#open.has(key)) this.#aborting.add(key);
     this.#channel.resume();
     this.#send({ type: 'abort', key });
   }
@@ -191,7 +196,7 @@ export class RequesterProcess {
     if (frame.type === FRAME_OUTPUT) {
       const chunk = decodeOutput(frame.payload);
       if (this.#open.has(chunk.key)) this.#options.onOutput(chunk);
-      if (this.#options.isCongested()) this.#channel.pause();
+      if (this.#options.isCongested() && this.#aborting.size === 0) this.#channel.pause();
       return;
     }
     if (frame.type !== FRAME_JSON) throw new FrameError('unknown frame type');
@@ -202,6 +207,7 @@ export class RequesterProcess {
     }
     const handlers = this.#open.get(event.key);
     this.#open.delete(event.key);
+    this.#aborting.delete(event.key);
     if (event.type === 'done') handlers?.onDone(event.verdict);
     else handlers?.onAborted();
   }

@@ -26,7 +26,7 @@ import { type Launch, Launches, type LaunchHandlers } from './launches.js';
 import type { StopCause } from './plan.js';
 import { type Command, decodeEvent, type HttpSettings } from './protocol.js';
 
-const DEFAULT_HTTP: HttpSettings = { allow: [], userAgent: 'capstan' };
+const DEFAULT_HTTP: HttpSettings = { allow: [], userAgent: 'capstan', caFile: null };
 const READY_LIMIT_MS = 15_000;
 /** What a shutdown may take beyond the grace period. */
 const SHUTDOWN_EXTRA_MS = 5_000;

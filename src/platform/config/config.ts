@@ -2,6 +2,7 @@
  * The typed configuration of a process, read once at start-up and frozen; this folder alone reads `process.env`.
  * Invariant: all faults are reported at once, and no fault holds a value that was given.
  */
+import { resolve } from 'node:path';
 import { formatDuration } from '../../kernel/duration.js';
 import { unknownNames, withoutServiceLinks } from './names.js';
 import { isGiven, readSetting, type Source } from './reading.js';
@@ -17,6 +18,8 @@ export type Config = SettingValues & {
   readonly toolDeadlineMs: number;
   /** Where the programs of tools are looked up: this process's own PATH. */
   readonly toolPath: string;
+  /** Certificate authorities that requests of runs trust besides Node's own: this process's own NODE_EXTRA_CA_CERTS. */
+  readonly caFile: string | null;
 };
 
 export type ConfigResult =
@@ -52,6 +55,8 @@ export function readConfig(env: Environment): ConfigResult {
       ...read,
       databaseDirectUrl: read.databaseDirectUrl ?? read.databaseUrl,
       toolPath: toolPathIn(env),
+      // The process that makes the requests works in another folder.
+      caFile: env.NODE_EXTRA_CA_CERTS ? resolve(env.NODE_EXTRA_CA_CERTS) : null,
       toolDeadlineMs: read.leaseTtlMs - read.killGraceMs - DEADLINE_MARGIN_MS,
     }),
   };

@@ -20,7 +20,7 @@ export function readJsonObject(bytes: Uint8Array): JsonObject {
   if (isTooDeep(text)) throw malformed(`the body is nested deeper than ${MAX_DEPTH} levels`);
   const value = parse(text);
   if (!isObject(value)) throw malformed('the body must be a JSON object');
-  const poisoned = findPrototypeAccess(value, '');
+  const poisoned = findPrototypeAccess(value);
   if (poisoned !== undefined) throw malformed(`the body has a member name that is not allowed: ${poisoned}`);
   const fault = findUnstorable(value);
   if (fault) throw invalidInput([fault]);
@@ -62,15 +62,22 @@ export function isTooDeep(text: string): boolean {
   return false;
 }
 
-/** The pointer of a member that a careless copy would turn into a prototype. */
-export function findPrototypeAccess(value: JsonValue, pointer: string): string | undefined {
+/** The pointer of a member that a careless copy would turn into a prototype, made on the way back. */
+export function findPrototypeAccess(value: JsonValue): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  for (const [key, member] of Object.entries(value)) {
-    const at = `${pointer}/${escapePointer(key)}`;
-    if (key === '__proto__') return at;
-    if (key === 'constructor' && isObject(member) && Object.hasOwn(member, 'prototype')) return at;
-    const found = findPrototypeAccess(member, at);
-    if (found !== undefined) return found;
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i += 1) {
+      const found = findPrototypeAccess(value[i] ?? null);
+      if (found !== undefined) return `/${i}${found}`;
+    }
+    return undefined;
+  }
+  for (const key of Object.keys(value)) {
+    const member = value[key] ?? null;
+    const isAccess =
+      key === '__proto__' || (key === 'constructor' && isObject(member) && Object.hasOwn(member, 'prototype'));
+    const found = isAccess ? '' : findPrototypeAccess(member);
+    if (found !== undefined) return `/${escapePointer(key)}${found}`;
   }
   return undefined;
 }

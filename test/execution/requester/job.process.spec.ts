@@ -1,10 +1,11 @@
 /** Runs of kind `http` as their users see them: submitted to a real server, read from its API. */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { dataFolder, type ServerProcess, startServer, supervisorOf, until } from '../../server.js';
 import { childrenOf } from '../supervisor/rig.js';
-import { startOrigin } from './origin.fixture.js';
+import { CERTIFICATE, PRIVATE_KEY } from './certificate.fixture.js';
+import { startOrigin, startSecureOrigin } from './origin.fixture.js';
 
 interface RunJson {
   readonly id: string;
@@ -20,7 +21,13 @@ let token: string;
 
 beforeAll(async () => {
   data = await dataFolder();
-  server = await startServer({ CAPSTAN_DATA_DIR: data.path, CAPSTAN_HTTP_ALLOW: '127.0.0.1' });
+  const authorities = join(dirname(data.path), 'authorities.pem');
+  await writeFile(authorities, CERTIFICATE);
+  server = await startServer({
+    CAPSTAN_DATA_DIR: data.path,
+    CAPSTAN_HTTP_ALLOW: '127.0.0.1',
+    NODE_EXTRA_CA_CERTS: authorities,
+  });
   token = (await readFile(join(data.path, 'admin-token'), 'utf8')).trim();
 });
 
@@ -73,10 +80,11 @@ it('a request becomes the run’s output, its body is there byte for byte, and n
 it('an unexpected status, a timeout and a denied address end it failed, timed out and denied', async () => {
   const origin = await startOrigin((request, response) => {
     if (request.url === '/503') response.writeHead(503).end();
+    else response.writeHead(202, { 'X-Job': '17', ['__proto__']: 'p' }).write('so far');
   });
   const [status, timeout, denied] = await Promise.all([
     submit({ url: `${origin.url}/503` }),
-    submit({ url: `${origin.url}/hang` }, { timeout: '300ms' }),
+    submit({ url: `${origin.url}/hang` }, { timeout: '2s' }),
     submit({ url: 'http://169.254.169.254/latest/meta-data/' }),
   ]);
   expect(await ended(status)).toMatchObject({
@@ -84,12 +92,22 @@ it('an unexpected status, a timeout and a denied address end it failed, timed ou
     output: { status: 503 },
     end: { code: 'tool_failed', detail: 'HTTP status 503 (expected 2xx)' },
   });
-  expect(await ended(timeout)).toMatchObject({ state: 'timed_out', end: { code: 'timeout', exitCode: null } });
+  expect(await ended(timeout)).toMatchObject({
+    state: 'timed_out',
+    output: { status: 202, headers: { 'x-job': '17' }, body: 'so far', bodyTruncated: true },
+    end: { code: 'timeout', exitCode: null },
+  });
   expect(await ended(denied)).toMatchObject({
     state: 'failed',
     output: null,
     end: { code: 'denied', detail: expect.stringMatching(/169\.254\.169\.254.*CAPSTAN_HTTP_ALLOW/) },
   });
+});
+
+it('a server whose certificate a private authority signed is called where NODE_EXTRA_CA_CERTS names that', async () => {
+  const origin = await startSecureOrigin(CERTIFICATE, PRIVATE_KEY);
+  const run = await ended(await submit({ url: origin.url }));
+  expect(run).toMatchObject({ state: 'succeeded', output: { status: 200, body: 'ok' } });
 });
 
 it('S0-60 it is canceled in flight', async () => {

@@ -1,5 +1,6 @@
 /** A real HTTP server of one test, which remembers what it was asked; and sockets that speak anything. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { createServer as createSocketServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
@@ -36,6 +37,13 @@ export async function startOrigin(answer: Answer, host = '127.0.0.1', port = 0):
     response.on('error', () => {});
   });
   return { ...(await listen(server, host, port)), asked };
+}
+
+/** Says `ok` to everything, at an `https` URL. */
+export async function startSecureOrigin(cert: string, key: string): Promise<Omit<Origin, 'asked'>> {
+  const server = createSecureServer({ cert, key }, (_request, response) => response.end('ok'));
+  const origin = await listen(server, '127.0.0.1', 0);
+  return { ...origin, url: origin.url.replace('http:', 'https:') };
 }
 
 /** Each connection gets `speak` once something came on it. */

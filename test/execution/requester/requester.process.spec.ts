@@ -1,6 +1,9 @@
 /** Runs of kind `http` through a real supervisor and its requester, to real servers of this machine. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { HttpRequest } from '../../../src/execution/supervisor/plan.js';
+import { INITIAL_CREDIT_BYTES } from '../../../src/execution/supervisor/protocol.js';
 import {
   childrenOf,
   isRunning,
@@ -11,7 +14,8 @@ import {
   until,
   within,
 } from '../supervisor/rig.js';
-import { startOrigin, startSocketOrigin } from './origin.fixture.js';
+import { CERTIFICATE, PRIVATE_KEY } from './certificate.fixture.js';
+import { startOrigin, startSecureOrigin, startSocketOrigin } from './origin.fixture.js';
 
 const LOCAL = ['127.0.0.0/8'];
 const SELF = { exitCode: null, signal: null, cause: 'self', leftovers: false } as const;
@@ -149,6 +153,57 @@ describe('a request', () => {
     const run = rig.request({ url: cut.url });
     expect((await run.outcome).verdict).toMatchObject({ ok: false, code: 'tool_failed' });
     expect(resultOf(run)).toMatchObject({ status: 200, body: 'half', bodyBytes: 4, bodyTruncated: true });
+  });
+
+  it.each([
+    ['a body longer than was said', 'GET', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcdefgh', 'abc'],
+    [
+      'more where the end was agreed',
+      'GET',
+      'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabcdefgh',
+      'abc',
+    ],
+    [
+      'more behind the last chunk',
+      'GET',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\ndefgh',
+      'abc',
+    ],
+    ['a body where none may be', 'GET', 'HTTP/1.1 204 No Content\r\n\r\nabc', ''],
+    ['a body for HEAD', 'HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc', ''],
+    ['a second answer', 'GET', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcHTTP/1.1 500 No\r\n\r\n', 'abc'],
+  ])('has the answer that is whole, whatever comes behind it: %s', async (_what, method, answer, body) => {
+    const origin = await startSocketOrigin((socket) => socket.write(answer));
+    const rig = await startRig({ allow: LOCAL });
+    const run = rig.request({ url: origin.url, method });
+    expect(await run.outcome).toMatchObject({ cause: 'self', verdict: { ok: true, code: 'ok' } });
+    expect(run.text(1)).toBe(body);
+    expect(resultOf(run)).toMatchObject({ body, bodyBytes: body.length, bodyTruncated: false });
+    await until('the connection is closed', () => origin.connections.closed === 1);
+  });
+
+  it('has what came of an answer before the fault, also in one piece with it', async () => {
+    const origin = await startSocketOrigin((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno chunk\r\n');
+    });
+    const rig = await startRig({ allow: LOCAL });
+    const run = rig.request({ url: origin.url });
+    expect((await run.outcome).verdict).toMatchObject({
+      code: 'tool_failed',
+      detail: expect.stringMatching(/^the answer is not valid HTTP/),
+    });
+    expect(run.text(1)).toBe('abc');
+    expect(resultOf(run)).toMatchObject({ status: 200, body: 'abc', bodyBytes: 3, bodyTruncated: true });
+  });
+
+  it('trusts the certificates of the setting besides Node’s own', async () => {
+    const origin = await startSecureOrigin(CERTIFICATE, PRIVATE_KEY);
+    const plain = await startRig({ allow: LOCAL });
+    const caFile = join(plain.scratch, 'ca.pem');
+    writeFileSync(caFile, CERTIFICATE);
+    expect((await plain.request({ url: origin.url }).outcome).verdict?.detail).toContain('self-signed');
+    const trusting = await startRig({ allow: LOCAL, caFile });
+    expect(await trusting.request({ url: origin.url }).outcome).toMatchObject({ verdict: { ok: true } });
   });
 
   it('that cannot be sent fails alone', async () => {
@@ -331,7 +386,46 @@ describe('a request under way', () => {
     await until('output came', () => run.bytes(1).length > 2_000_000);
     rig.supervisor.stop(run.key, 'cancel');
     expect(await run.outcome).toEqual({ ...STOPPED, cause: 'cancel' });
-    expect(run.text(4)).toBe('');
+    const { bodyBytes, bodyTruncated, ...rest } = resultOf(run);
+    expect(rest).toMatchObject({ status: 200, url: `${origin.url}/` });
+    expect(bodyTruncated).toBe(true);
+    expect(bodyBytes, 'the result counts what was output').toBe(run.bytes(1).length);
+  });
+
+  it.each([
+    ['timeout', {}, { timeoutMs: 1_000 }],
+    ['cancel', {}, {}],
+    ['drain', {}, {}],
+    ['deadline', { deadlineMs: 1_500, isRenewed: false }, {}],
+  ] as const)('keeps what came of the answer at its %s', async (cause, rigOptions, options) => {
+    const origin = await startOrigin((_request, response) => {
+      response.writeHead(206, { 'X-Job': '17' });
+      response.write('so far');
+    });
+    const rig = await startRig({ allow: LOCAL, ...rigOptions });
+    rig.renew();
+    const run = rig.request({ url: origin.url }, options);
+    await until('the beginning came', () => run.text(1) === 'so far');
+    if (cause === 'drain') await rig.supervisor.shutdown();
+    if (cause === 'cancel') rig.supervisor.stop(run.key, cause);
+    expect(await run.outcome).toEqual({ ...STOPPED, cause });
+    expect(resultOf(run)).toMatchObject({
+      status: 206,
+      headers: { 'x-job': '17' },
+      body: 'so far',
+      bodyBytes: 6,
+      bodyTruncated: true,
+    });
+  });
+
+  it('keeps the answer when it is stopped while there is no credit for it', async () => {
+    const origin = await startOrigin((_request, response) => response.end(Buffer.alloc(INITIAL_CREDIT_BYTES * 2)));
+    const rig = await startRig({ allow: LOCAL });
+    const run = rig.request({ url: origin.url }, { credit: 'withheld' });
+    await until('the credit is used up', () => run.spentCredit() >= INITIAL_CREDIT_BYTES);
+    rig.supervisor.stop(run.key, 'cancel');
+    expect(await run.outcome).toEqual({ ...STOPPED, cause: 'cancel' });
+    expect(resultOf(run)).toMatchObject({ status: 200, bodyBytes: run.bytes(1).length, bodyTruncated: true });
   });
 
   it('ends at its timeout', async () => {
@@ -339,6 +433,7 @@ describe('a request under way', () => {
     const rig = await startRig({ allow: LOCAL });
     const run = rig.request({ url: origin.url }, { timeoutMs: 300 });
     expect(await run.outcome).toEqual({ ...STOPPED, cause: 'timeout' });
+    expect(run.chunks, 'nothing came, nothing is told').toEqual([]);
     await until('the server saw the close', () => origin.connections.closed === 1);
   });
 
@@ -356,7 +451,7 @@ describe('a request under way', () => {
     });
     const rig = await startRig({ allow: LOCAL });
     const run = rig.request({ url: origin.url }, { credit: 'withheld' });
-    await until('the first output came', () => run.bytes(1).length >= 256 * 1024);
+    await until('the credit is used up', () => run.spentCredit() >= INITIAL_CREDIT_BYTES);
     // Others go through the same process meanwhile, each of them a chance to read on.
     for (let others = 0; others < 20; others += 1) await rig.request({ url: `${origin.url}/short` }).outcome;
     expect(run.bytes(1).length).toBeLessThan(256 * 1024 + 65_537);
@@ -367,15 +462,27 @@ describe('a request under way', () => {
   });
 
   it('holds its result back until there is credit for it', async () => {
-    const origin = await startOrigin((_request, response) => response.end(Buffer.alloc(256 * 1024, 'x')));
+    let finish = () => {};
+    const origin = await startOrigin((request, response) => {
+      if (request.url === '/short') {
+        response.end();
+        return;
+      }
+      response.writeHead(200, { 'Content-Length': INITIAL_CREDIT_BYTES }).write(Buffer.alloc(200_000, 'x'));
+      finish = () => response.end(Buffer.alloc(INITIAL_CREDIT_BYTES - 200_000, 'x'));
+    });
     const rig = await startRig({ allow: LOCAL });
     const run = rig.request({ url: origin.url }, { credit: 'withheld' });
-    await until('the body came', () => run.bytes(1).length === 256 * 1024);
-    await rig.request({ url: origin.url }).outcome;
+    // In two pieces, so that the last chunk, the one that uses up the credit, is not a small one behind it.
+    await until('the first piece came', () => run.bytes(1).length === 200_000);
+    finish();
+    await until('the body came', () => run.bytes(1).length === INITIAL_CREDIT_BYTES);
+    rig.supervisor.grantCredit(run.key, run.spentCredit() - INITIAL_CREDIT_BYTES);
+    await rig.request({ url: `${origin.url}/short` }).outcome;
     expect(run.text(4)).toBe('');
     rig.supervisor.grantCredit(run.key, 1);
     expect(await run.outcome).toMatchObject({ verdict: { ok: true } });
-    expect(resultOf(run)).toMatchObject({ bodyBytes: 256 * 1024, bodyTruncated: true });
+    expect(resultOf(run)).toMatchObject({ bodyBytes: INITIAL_CREDIT_BYTES, bodyTruncated: true });
   });
 
   it('is bounded against headers without end, and informational answers without end', async () => {

@@ -9,6 +9,7 @@ import {
   MAX_KEPT_BODY_BYTES,
   resultOf,
 } from '../../../src/execution/requester/result.rules.js';
+import { findPrototypeAccess } from '../../../src/platform/http/json-body.js';
 import { requestOf } from '../supervisor/rig.js';
 
 describe('the addresses that requests may go to', () => {
@@ -20,6 +21,8 @@ describe('the addresses that requests may go to', () => {
     '93.184.216.34',
     '172.15.255.255',
     '172.32.0.0',
+    '168.63.129.15',
+    '168.63.129.17',
     '100.128.0.0',
     '2606:4700:4700::1111',
     '2a00:1450:4001::1',
@@ -40,6 +43,11 @@ describe('the addresses that requests may go to', () => {
     ['private', '192.168.1.1'],
     ['carrier NAT', '100.64.0.1'],
     ['metadata', '169.254.169.254'],
+    ['metadata of Alibaba', '100.100.100.200'],
+    ['metadata of Oracle', '192.0.0.192'],
+    ['platform service of Azure', '168.63.129.16'],
+    ['mapped platform service', '::ffff:168.63.129.16'],
+    ['mapped platform service in hex', '::ffff:a83f:8110'],
     ['benchmarking', '198.18.0.1'],
     ['documentation', '192.0.2.1'],
     ['multicast', '224.0.0.1'],
@@ -49,6 +57,7 @@ describe('the addresses that requests may go to', () => {
     ['this host', '::'],
     ['unique local', 'fd00::1'],
     ['metadata', 'fd00:ec2::254'],
+    ['metadata of Google', 'fd20:ce::254'],
     ['link-local', 'fe80::1'],
     ['link-local with a zone', 'fe80::1%eth0'],
     ['site-local', 'fec0::1'],
@@ -80,6 +89,13 @@ describe('the addresses that requests may go to', () => {
     for (const address of ['10.2.0.1', '127.0.0.2', '::1', 'fe80::1', '169.254.169.254']) {
       expect(rule(address), address).toBe(false);
     }
+  });
+
+  it('are a platform’s own services where the setting names them', () => {
+    for (const allow of ['168.63.129.16', '168.63.129.0/24', '*']) {
+      expect(addressRule([allow])('168.63.129.16'), allow).toBe(true);
+    }
+    expect(addressRule(['10.0.0.0/8'])('168.63.129.16')).toBe(false);
   });
 
   it('are all with the star, and never what is no address', () => {
@@ -191,8 +207,8 @@ describe('what is kept of an answer', () => {
       '2',
       'Set-Cookie',
       'x=1',
-      '__proto__',
-      'p',
+      'constructor',
+      'c',
       'U',
       'gr\u00c3\u00b6\u00c3\u009fe',
       'L',
@@ -202,10 +218,20 @@ describe('what is kept of an answer', () => {
     expect(Object.entries(headers)).toEqual([
       ['a', '1, 2'],
       ['set-cookie', ['x=1']],
-      ['__proto__', 'p'],
+      ['constructor', 'c'],
       ['u', 'größe'],
       ['l', 'grö'],
     ]);
+  });
+
+  it('lacks a header that would have the rest of it refused, and nothing else', () => {
+    const headers = headersOf(['__proto__', 'p', '__PROTO__', 'p', 'A', '1', 'prototype', 'q']);
+    expect(Object.entries(headers)).toEqual([
+      ['a', '1'],
+      ['prototype', 'q'],
+    ]);
+    const result = JSON.parse(resultOf({ ...answer, headers, kept: Buffer.alloc(0), bodyBytes: 0 }));
+    expect(findPrototypeAccess(result)).toBeUndefined();
   });
 
   it('never shows an error’s own words', () => {

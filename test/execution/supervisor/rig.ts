@@ -28,6 +28,8 @@ export interface RigOptions {
   readonly isRenewed?: boolean;
   /** What `CAPSTAN_HTTP_ALLOW` would say. */
   readonly allow?: readonly string[];
+  /** What `NODE_EXTRA_CA_CERTS` would say. */
+  readonly caFile?: string;
 }
 
 export interface Rig {
@@ -67,12 +69,12 @@ export interface LaunchedTool {
 export type Outcome = Partial<ToolEnd> & { readonly refused?: Refusal; readonly failed?: LaunchFailure };
 
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
-  const { graceMs = 1_000, deadlineMs = 60_000, isRenewed = true, allow = [] } = options;
+  const { graceMs = 1_000, deadlineMs = 60_000, isRenewed = true, allow = [], caFile = null } = options;
   const entry = pathToFileURL(join(await compiledSource(), 'execution/supervisor/supervisor.main.js'));
   const incarnation = randomUUID();
   const scratch = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
   const temp = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
-  const http = { allow, userAgent: 'capstan/test' };
+  const http = { allow, userAgent: 'capstan/test', caFile };
   const supervisor = await startSupervisor({ incarnation, graceMs, deadlineMs, http, entry, tempDir: temp });
   onTestFinished(async () => {
     await supervisor.shutdown();

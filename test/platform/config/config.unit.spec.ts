@@ -46,6 +46,12 @@ describe('defaults', () => {
     expect(configOf({ PATH }).toolPath).toBe(PATH);
   });
 
+  it("requests of runs trust the operator's own certificate authorities, wherever the process works", () => {
+    expect(configOf({ NODE_EXTRA_CA_CERTS: '/etc/ca.pem' }).caFile).toBe('/etc/ca.pem');
+    expect(configOf({ NODE_EXTRA_CA_CERTS: 'ca.pem' }).caFile).toBe(join(process.cwd(), 'ca.pem'));
+    expect(configOf({ NODE_EXTRA_CA_CERTS: '' }).caFile).toBeNull();
+  });
+
   it('F152 with nothing set every setting has the default that is documented', () => {
     expect(configOf({ PATH: '/bin', HOME: '/root' })).toEqual({
       databaseUrl: undefined,
@@ -73,6 +79,7 @@ describe('defaults', () => {
       logLevel: 'info',
       toolDeadlineMs: 18_000,
       toolPath: '/bin',
+      caFile: null,
     });
   });
 
