@@ -48,7 +48,8 @@ export function compiledSource(): Promise<string> {
 
 async function compile(): Promise<string> {
   const sources = await readSources(join(ROOT, 'src'));
-  const hash = createHash('sha256').update(JSON.stringify(SWC_OPTIONS));
+  // The folder too: a copy of this one may share its node_modules, and what stands beside a build is linked there.
+  const hash = createHash('sha256').update(JSON.stringify([ROOT, SWC_OPTIONS]));
   for (const { file, content } of sources) hash.update(`${file}\0`).update(content);
   const target = join(CACHE, hash.digest('hex').slice(0, 16));
   if (!existsSync(target)) await build(target, sources);
