@@ -13,7 +13,11 @@ const WHY = 'it outgrew CAPSTAN_OUTPUT_LIMIT';
 export class CutLines {
   private isUnknownTold = false;
 
-  constructor(private readonly runId: string) {}
+  /** `program`: as it was started. */
+  constructor(
+    private readonly runId: string,
+    private readonly program: string,
+  ) {}
 
   /**
    * `undefined` where there is nothing new to say: whoever follows an output while it is cut passes many cuts whose
@@ -26,7 +30,8 @@ export class CutLines {
     }
     if (this.isUnknownTold) return undefined;
     this.isUnknownTold = true;
-    return `[capstan: output was dropped here and maybe further on: ${WHY}; all that is kept: capstan logs ${this.runId}]`;
+    const kept = `all that is kept: ${this.program} logs ${this.runId}`;
+    return `[capstan: output was dropped here and maybe further on: ${WHY}; ${kept}]`;
   }
 }
 

@@ -3,7 +3,7 @@
  * Invariant: no secret is in any of them.
  */
 import { EXIT_CODES, type ExitName } from './exit-codes.js';
-import { printable } from './text.js';
+import { printable, startedAs } from './text.js';
 
 /** RFC 9457, as a server sent it or as the client made it (then without `status`). */
 export interface ProblemDocument {
@@ -49,17 +49,21 @@ export function interrupted(detail?: string, ...hints: readonly string[]): Failu
 }
 
 /** What a person reads, ending in a newline; whatever the server sent can't steer the terminal. */
-export function failureText({ problem, hints }: Failure): string {
-  const first = problem.detail ? `${problem.title}: ${problem.detail}` : problem.title;
+export function failureText({ exit, problem, hints }: Failure, program: string): string {
+  const { title, detail } = problem;
+  // A run can be interrupted too: where there is more to say about ours, that word would be taken for the run's state.
+  const first = detail && exit === 'interrupted' ? detail : detail ? `${title}: ${detail}` : title;
   const pointers = (problem.errors ?? [])
     .map(({ pointer, message }) => `${pointer || 'body'}: ${message}`)
     // The detail of a single fault is made of that fault.
     .filter((line) => !first.includes(line));
-  const lines = [`capstan: ${first}`, ...pointers.map((line) => `  ${line}`), ...hints.map((hint) => `  ${hint}`)];
+  const behind = [...pointers, ...hints.map((hint) => startedAs(program, hint))];
+  const lines = [`capstan: ${first}`, ...behind.map((line) => `  ${line}`)];
   return `${lines.map(printable).join('\n')}\n`;
 }
 
 /** What a program reads: one line of JSON. */
-export function failureDocument({ problem, hints }: Failure): string {
-  return `${JSON.stringify(hints.length > 0 ? { ...problem, hint: hints.join('\n') } : problem)}\n`;
+export function failureDocument({ problem, hints }: Failure, program: string): string {
+  const hint = hints.map((each) => startedAs(program, each)).join('\n');
+  return `${JSON.stringify(hint === '' ? problem : { ...problem, hint })}\n`;
 }

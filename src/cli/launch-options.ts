@@ -2,6 +2,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../kernel/duration.js';
 import { wrongUsage } from './failure.js';
+import type { Shell } from './shell.js';
+import { textIn } from './text-file.js';
 import type { WaitOptions } from './wait.js';
 
 export interface ReplayOptions {
@@ -22,6 +24,7 @@ export interface ToolOptions {
   readonly env?: ReadonlyMap<string, string>;
   readonly cwd?: string;
   readonly successCode?: readonly number[];
+  readonly stdin?: string;
 }
 
 /** `timeoutDefault`: what a worker takes that has none of its own, either. */
@@ -38,6 +41,7 @@ export function addLaunchOptions(command: Command, timeoutDefault = 'none'): Com
 export function addToolOptions(command: Command): Command {
   return command
     .option('--env <key=value>', "variable of the tool's environment; may be given again", pairs('--env'))
+    .option('--stdin <file>', 'what the tool reads as its standard input; - for ours (default: nothing)')
     .option('--cwd <dir>', "absolute path on the worker's machine (default: the run's own folder)")
     .option('--success-code <n>', 'exit code from 0 to 255 that is a success (default: 0); may be given again', codes);
 }
@@ -67,9 +71,11 @@ export function submissionOf(kind: string, spec: Readonly<Record<string, unknown
   };
 }
 
-/** The part of a spec that processes have in common. */
-export function toolMembers({ env, cwd, successCode }: ToolOptions): Record<string, unknown> {
-  return given({ env: env && Object.fromEntries(env), cwd, successCodes: successCode });
+/** The part of a spec that processes have in common. Reads the text that the tool is to read. */
+export async function toolMembers(shell: Shell, options: ToolOptions): Promise<Record<string, unknown>> {
+  const { env, cwd, successCode, stdin } = options;
+  const text = stdin === undefined ? undefined : await textIn(shell, stdin);
+  return given({ env: env && Object.fromEntries(env), cwd, stdin: text, successCodes: successCode });
 }
 
 /** Those that have a value. */

@@ -2,7 +2,8 @@
 import { Option } from 'commander';
 import type { Submitted } from './api.js';
 import type { ClientCommands } from './commands.js';
-import { interrupted } from './failure.js';
+import { Failure, interrupted, wrongUsage } from './failure.js';
+import { leftBehind } from './follow.js';
 import { idIn } from './ids.js';
 import {
   addLaunchOptions,
@@ -20,33 +21,40 @@ import { quoted } from './text.js';
 import { textIn } from './text-file.js';
 import { conclude, type WaitOptions } from './wait.js';
 
+const STDIN_HELP = 'The tool is sent nothing of what is piped in here, unless --stdin - asks for it.';
+
 type RunOptions = LaunchOptions & ToolOptions;
 
 export function addLaunchCommands(commands: ClientCommands): void {
   const run = commands
-    .add('run', 'run a command', (session, args, options: RunOptions) => {
-      return submit(session, submissionOf('command', { argv: args, ...toolMembers(options) }, options), options);
+    .add('run', 'run a command', async (session, args, options: RunOptions) => {
+      const spec = { argv: args, ...(await toolMembers(session.shell, options)) };
+      return submit(session, submissionOf('command', spec, options), options);
     })
     .usage('[options] -- ARGV...')
     .argument('<argv...>', 'the command; nothing behind its first word is taken as an option of ours')
     .addHelpText(
       'after',
-      '\nExample:\n  capstan run --wait --timeout 15m --label env=prod -- ansible-playbook site.yml',
+      `\n${STDIN_HELP}\n\nExamples:\n  capstan run --wait --timeout 15m --label env=prod -- ansible-playbook site.yml` +
+        '\n  pg_dump app | capstan run --wait --stdin - -- wc -l',
     );
   addWaitOptions(addLaunchOptions(addToolOptions(commands.endOptionsAtFirstWord(run))));
 
   const script = commands
     .add('script', 'run a script', async (session, args, options: RunOptions & { interpreter?: string }) => {
       const [file = '-', ...scriptArgs] = args;
+      if (file === '-' && options.stdin === '-') {
+        throw wrongUsage('standard input is read once: for the script or for --stdin');
+      }
       const content = await textIn(session.shell, file);
       const interpreter = options.interpreter ?? interpreterOf(content, file);
-      const spec = { interpreter, content, args: scriptArgs, ...toolMembers(options) };
+      const spec = { interpreter, content, args: scriptArgs, ...(await toolMembers(session.shell, options)) };
       return submit(session, submissionOf('script', spec, options), options);
     })
     .usage('FILE [options] [-- ARGS...]')
     .argument('<file>', 'the script; - reads standard input')
     .argument('[args...]', 'arguments of the script')
-    .addHelpText('after', '\nExample:\n  capstan script train.py --wait --queue gpu -- --epochs 3');
+    .addHelpText('after', `\n${STDIN_HELP}\n\nExample:\n  capstan script train.py --wait --queue gpu -- --epochs 3`);
   script.addOption(
     new Option('--interpreter <name>', 'what runs it (default: by its #! line or ending, else bash)').choices(
       INTERPRETERS,
@@ -57,11 +65,20 @@ export function addLaunchCommands(commands: ClientCommands): void {
   const rerun = commands
     .add('rerun', 'repeat an ended run', (session, args, options: ReplayOptions & WaitOptions) => {
       const id = idIn(args);
-      return launch(session, options, (key) => session.api.rerun(id, key));
+      return launch(session, options, (key) => session.api.rerun(id, key).catch((error) => refusedRerun(id, error)));
     })
     .argument('<id>', 'the ended run; a new one like it is made')
     .addHelpText('after', '\nExample:\n  capstan rerun --wait RUN_ID');
   addWaitOptions(rerun);
+}
+
+/** The server names its own call where a cancel would help; here it is a command. */
+function refusedRerun(id: string, error: unknown): never {
+  if (error instanceof Failure && error.problem.detail?.includes('/cancel)')) {
+    const [, cancel] = leftBehind(id);
+    throw error.of(id, [cancel]);
+  }
+  throw error;
 }
 
 /** Submits a run and says what there is to say. */
@@ -82,8 +99,6 @@ async function launch(
   );
   session.leave = () => Promise.reject(maybeSubmitted);
   const submitted = await send(key);
-  if (submitted.isReplay && options.idempotencyKey !== undefined) {
-    await session.note(`this key was used before: it made ${submitted.value.id}`);
-  }
-  return await conclude(session, submitted, options);
+  const isFound = submitted.isReplay && options.idempotencyKey !== undefined;
+  return await conclude(session, submitted, { ...options, isFound });
 }

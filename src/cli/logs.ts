@@ -4,7 +4,8 @@ import type { ClientCommands } from './commands.js';
 import { CutLines, lineBehind } from './cut.rules.js';
 import type { Fields } from './decode.js';
 import { EXIT_CODES } from './exit-codes.js';
-import { follow } from './follow.js';
+import { interrupted } from './failure.js';
+import { follow, leftBehind } from './follow.js';
 import { idIn } from './ids.js';
 import { integer } from './launch-options.js';
 import { copyOutput } from './output.js';
@@ -52,7 +53,9 @@ async function printLogs(session: Session, id: string, pick: StreamPick): Promis
 async function followLogs(session: Session, id: string, pick: StreamPick): Promise<number> {
   const { api, isJson, shell } = session;
   const { value: run } = await api.run(id);
-  const cuts = new CutLines(id);
+  const [, cancel] = leftBehind(id);
+  if (run.endedAt === null) session.leave = () => Promise.reject(interrupted(`${id} goes on`).of(id, [cancel]));
+  const cuts = new CutLines(id, session.program);
   const take = (message: StreamMessage) => (isJson ? printMessage(session, message) : copy(session, cuts, message));
   const { document, value } = await follow(session, run, { ...pick, take });
   if (isJson) await shell.stdout.write(`${JSON.stringify({ end: document })}\n`);

@@ -3,6 +3,7 @@
  * handed in as functions, so that nothing of a server is loaded for a client command.
  */
 import { Command, CommanderError } from 'commander';
+import { clientSettings } from '../platform/config/config.js';
 import { ClientCommands } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { Failure, failureDocument, failureText } from './failure.js';
@@ -79,12 +80,13 @@ async function showPages(shell: Shell, pages: { out: string; err: string }, erro
   return error.exitCode === 0 ? EXIT_CODES.done.code : EXIT_CODES.usage.code;
 }
 
-async function report(failure: Failure, isJson: boolean, { stderr }: Shell): Promise<number> {
+async function report(failure: Failure, isJson: boolean, { env, stderr }: Shell): Promise<number> {
   // Who closed our output wants to hear no more.
   if (failure.exit === 'readerGone') return failure.exitCode;
   // The terminal has shown ^C on this line.
   const begin = failure.exit === 'interrupted' && stderr.isTerminal ? '\n' : '';
-  const text = isJson ? failureDocument(failure) : `${begin}${failureText(failure)}`;
+  const { program } = clientSettings(env);
+  const text = isJson ? failureDocument(failure, program) : `${begin}${failureText(failure, program)}`;
   // Where standard error is gone, the exit code says it.
   await stderr.write(text).catch(() => undefined);
   return failure.exitCode;

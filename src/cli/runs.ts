@@ -1,5 +1,7 @@
 /** `runs`, `show`, `events` and `cancel`: what there is, what happened to it, and its end before its time. */
-import { Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
+import { closest } from 'fastest-levenshtein';
+import { KINDS, RUN_STATES } from '../kernel/run-words.js';
 import type { ClientCommands } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { idIn } from './ids.js';
@@ -30,9 +32,9 @@ interface EventsOptions {
 export function addRunsCommands(commands: ClientCommands): void {
   commands
     .add('runs', 'list runs, newest first', listRuns)
-    .option('--state <state>', 'in this state; may be given again', collect)
+    .option('--state <state>', 'in this state; may be given again', states)
     .option('--queue <queue>', 'of this queue')
-    .option('--kind <kind>', 'of this kind')
+    .option('--kind <kind>', 'of this kind', (text) => oneOf(KINDS, text))
     .option('--label <key=value>', 'with this label; may be given again', pairs('--label'))
     .addOption(new Option('--limit <n>', `how many (default: ${DEFAULT_LIMIT})`).argParser(integer(1, 1_000_000)))
     .addOption(new Option('--all', 'all of them').conflicts('limit'));
@@ -50,8 +52,14 @@ export function addRunsCommands(commands: ClientCommands): void {
   commands.add('cancel', 'cancel a run', (session, args) => cancel(session, idIn(args))).argument('<id>', 'the run');
 }
 
-function collect(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, ...text.split(',')];
+function states(text: string, before: readonly string[] = []): readonly string[] {
+  const words = text.split(',').map((word) => (word === 'cancelled' ? 'canceled' : word));
+  return [...before, ...words.map((word) => oneOf(RUN_STATES, word))];
+}
+
+function oneOf(words: readonly string[], text: string): string {
+  if (words.includes(text)) return text;
+  throw new InvalidArgumentError(`Expected ${words.join(', ')}. Did you mean ${closest(text, words)}?`);
 }
 
 const RUN_COLUMNS: readonly Column[] = [

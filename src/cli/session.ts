@@ -6,6 +6,7 @@ import { type Failure, interrupted } from './failure.js';
 import { HttpClient } from './http.js';
 import { Printer } from './print.js';
 import type { Shell } from './shell.js';
+import { startedAs } from './text.js';
 
 export interface ClientOptions extends TargetOptions {
   readonly json?: boolean;
@@ -14,6 +15,8 @@ export interface ClientOptions extends TargetOptions {
 export class Session {
   readonly isJson: boolean;
   readonly printer: Printer;
+  /** As it was started: `capstan`, or `npx capstan`. */
+  readonly program: string;
   /** The answer to Ctrl-C: an exit code, or a failure with its words. A command that leaves something behind says so. */
   leave: () => Promise<number> = () => Promise.reject(interrupted());
   private connected: Api | undefined;
@@ -23,7 +26,9 @@ export class Session {
     private readonly options: ClientOptions,
   ) {
     this.isJson = options.json === true;
-    this.printer = new Printer(shell.stdout, clientSettings(shell.env).noColor);
+    const { noColor, program } = clientSettings(shell.env);
+    this.printer = new Printer(shell.stdout, noColor);
+    this.program = program;
   }
 
   /** Server and token are looked up when they are first needed. */
@@ -32,13 +37,14 @@ export class Session {
     return this.connected;
   }
 
-  /** A remark for a person on standard error; a program that asked for JSON is spared it. */
-  async note(text: string): Promise<void> {
+  /** A remark for a person on standard error, and what to do next; a program that asked for JSON is spared it. */
+  async note(text: string, ...hints: readonly string[]): Promise<void> {
     if (this.isJson) return;
     const { stderr } = this.shell;
     // On a screen, a line that a tool left open would run into the remark.
     const begin = stderr.isTerminal && stderr.isLineOpen ? '\n' : '';
-    await stderr.write(`${begin}capstan: ${text}\n`);
+    const lines = [text, ...hints.map((hint) => `  ${startedAs(this.program, hint)}`)];
+    await stderr.write(`${begin}capstan: ${lines.join('\n')}\n`);
   }
 
   private connect(): Api {

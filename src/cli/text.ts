@@ -8,6 +8,11 @@ export function printable(text: string): string {
   return text.replace(STEERING, (char) => (/[\t\n\r]/.test(char) ? ' ' : '\u{FFFD}'));
 }
 
+/** A hint that ends in a command of ours, such as `see it: capstan show ID`, with the program as it was started. */
+export function startedAs(program: string, hint: string): string {
+  return hint.replace(/^([a-z ]+: )capstan /, `$1${program} `);
+}
+
 const BRIEF_CHARS = 200;
 
 /** A JSON value on one line, cut short; nothing for null. */

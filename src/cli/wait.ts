@@ -20,10 +20,17 @@ export interface WaitOptions {
 
 const SECOND_CTRL_C_MS = 3_000;
 
-/** What a command that made a run has to say, now or after its end. */
-export function conclude(session: Session, submitted: Submitted, options: WaitOptions): Promise<number> {
+/** What a command that made a run, or found the one it had made, has to say, now or after its end. */
+export async function conclude(
+  session: Session,
+  submitted: Submitted,
+  options: WaitOptions & { readonly isFound: boolean },
+): Promise<number> {
+  const { id } = submitted.value;
   const isAwaited = options.wait === true || options.waitLimit !== undefined;
-  return isAwaited ? awaitEnd(session, submitted.value, options.waitLimit) : report(session, submitted);
+  if (options.isFound) await session.note(`this key was used before: it made ${id}`);
+  else if (isAwaited) await session.note(`${id} submitted`);
+  return await (isAwaited ? awaitEnd(session, submitted.value, options.waitLimit) : report(session, submitted));
 }
 
 /** What ended the command did not end the run: that is told, also to whoever closed our standard output. */
@@ -31,36 +38,40 @@ async function ofRun(session: Session, id: string, error: unknown): Promise<unkn
   if (!(error instanceof Failure)) return error;
   const hints = leftBehind(id);
   if (!isReaderGone(error)) return error.of(id, hints);
-  const lines = [`standard output was closed; ${id} goes on to its own end`, ...hints];
   // It may have been standard error.
-  await session.note(lines.join('\n  ')).catch(() => undefined);
+  await session.note(`standard output was closed; ${id} goes on to its own end`, ...hints).catch(() => undefined);
   return error;
 }
 
 async function report(session: Session, { document, value }: Submitted): Promise<number> {
-  const { isJson, printer, shell } = session;
+  const { isJson, printer, program, shell } = session;
   try {
     await (isJson ? printer.document(document) : printer.line(value.id));
   } catch (error) {
     throw await ofRun(session, value.id, error);
   }
-  if (!isJson && shell.stdout.isTerminal) await shell.stderr.write(`see it: capstan show ${value.id}\n`);
+  if (!isJson && shell.stdout.isTerminal) await shell.stderr.write(`see it: ${program} show ${value.id}\n`);
   return EXIT_CODES.done.code;
 }
 
 async function awaitEnd(session: Session, run: Run, limitMs: number | undefined): Promise<number> {
   const { id } = run;
-  await session.note(`${id} submitted`);
   const departure = new Departure(session, id);
   session.leave = () => departure.begin();
   try {
-    const cuts = new CutLines(id);
-    const options = { limitMs, take: (message: StreamMessage) => copy(session, cuts, message) };
+    const cuts = new CutLines(id, session.program);
+    let refusals = 0;
+    const take = async (message: StreamMessage) => {
+      if (message.type === 'event' && message.event.type === 'run.report_refused') refusals += 1;
+      await copy(session, cuts, message);
+    };
+    const options = { limitMs, take };
     // A program that wants one document wants no output: nothing of what is there already is sent for.
     const { document, value } = await follow(session, run, session.isJson ? { ...options, tail: 0 } : options);
     if (departure.canceling !== undefined) return await departure.canceling;
     if (session.isJson) await session.printer.document(document);
     await session.note(endLine(value));
+    if (refusals > 0) await session.note(refusalsLine(session, id, refusals));
     return exitCodeOf(value);
   } catch (error) {
     if (departure.canceling !== undefined) return await departure.canceling;
@@ -100,7 +111,7 @@ class Departure {
     // The terminal has shown ^C on this line.
     await shell.stderr.write('\n');
     this.isTold = true;
-    await session.note(`${id} goes on\n  ${follow}\n  ${cancel}, or Ctrl-C again within 3 s`);
+    await session.note(`${id} goes on`, follow, `${cancel}, or Ctrl-C again within 3 s`);
     const isSure = await Promise.race([again.then(() => true), shell.timing.delay(SECOND_CTRL_C_MS).then(() => false)]);
     if (!isSure) return EXIT_CODES.interrupted.code;
     this.canceling = this.cancel();
@@ -118,6 +129,11 @@ class Departure {
       throw error instanceof Failure ? error.of(id, leftBehind(id)) : error;
     }
   }
+}
+
+function refusalsLine({ program }: Session, id: string, count: number): string {
+  const what = count === 1 ? '1 report of the tool was' : `${count} reports of the tool were`;
+  return `${what} refused; see: ${program} events ${id}`;
 }
 
 /** What a cancel came to. */

@@ -1,7 +1,9 @@
 /** The query of a list of runs: filters, page size and cursor. What can't be understood is refused, never ignored. */
+
 import { IsIn, IsOptional, IsString, Matches } from 'class-validator';
 import { parseInstant } from '../kernel/instant.js';
 import { type InputFault, invalidInput } from '../kernel/problems.js';
+import { KINDS, RUN_STATES } from '../kernel/run-words.js';
 import { Documented } from '../platform/http/document.js';
 import { Holds } from '../platform/http/input.js';
 import {
@@ -13,7 +15,7 @@ import {
   pageOf,
 } from '../platform/http/page.js';
 import type { RunFilter } from './read.sql.js';
-import { KINDS, type Kind, ORIGINS, type Origin, RUN_STATES, type RunState } from './run.js';
+import { type Kind, ORIGINS, type Origin, type RunState } from './run.js';
 import { LABEL_KEY, MAX_LABEL_BYTES, QUEUE_NAME } from './submit.dto.js';
 
 /** A parameter that may be repeated, as a list. */

@@ -1,12 +1,14 @@
 /** A run as the API shows it, whole and in lists. */
+
 import { formatDuration } from '../kernel/duration.js';
 import { encodeId } from '../kernel/ids.js';
+import { KINDS, RUN_STATES } from '../kernel/run-words.js';
 import { Documented } from '../platform/http/document.js';
 import { nullable, orNull } from '../platform/http/schema.js';
 import { endOf } from './end.rules.js';
 import { HttpSpec } from './http-spec.dto.js';
 import type { RunRow } from './read.sql.js';
-import { CANCEL_KINDS, END_CODES, KINDS, ORIGINS, type Principal, RUN_STATES } from './run.js';
+import { CANCEL_KINDS, END_CODES, ORIGINS, type Principal } from './run.js';
 import { CommandSpec, NoopSpec, ScriptSpec } from './spec.dto.js';
 
 class PrincipalDto {

@@ -2,8 +2,10 @@
  * The life of a run as one frozen table, and the pure decision over it. Every statement in this folder is one row of
  * it; the exhaustive tests, the protocol model and the diagram in `src/README.md` are made from it.
  */
+
 import { type Decision, decideIn, diagramOf, type Transition } from '../kernel/machine.js';
-import { END_STATES, type EndState, RUN_STATES, type RunState } from './run.js';
+import { END_STATES, RUN_STATES } from '../kernel/run-words.js';
+import { type EndState, type RunState } from './run.js';
 
 /** A run's state, or that there is none yet. */
 export type RunStanding = RunState | 'absent';

@@ -1,8 +1,5 @@
 /** The nouns of a run: its states, its end, and the record as it is read. The words are the product's (no synonyms). */
-
-export const LIVE_STATES = ['held', 'pending', 'claimed', 'running', 'parked'] as const;
-export const END_STATES = ['succeeded', 'failed', 'canceled', 'timed_out', 'interrupted', 'rejected'] as const;
-export const RUN_STATES = [...LIVE_STATES, ...END_STATES] as const;
+import type { END_STATES, KINDS, LIVE_STATES, RUN_STATES } from '../kernel/run-words.js';
 
 export type LiveState = (typeof LIVE_STATES)[number];
 export type EndState = (typeof END_STATES)[number];
@@ -31,7 +28,6 @@ export type EndCode = (typeof END_CODES)[number];
 export const CANCEL_KINDS = ['requested', 'deadline', 'overrun', 'parent_ended', 'superseded'] as const;
 export type CancelKind = (typeof CANCEL_KINDS)[number];
 
-export const KINDS = ['noop', 'command', 'script', 'http'] as const;
 export type Kind = (typeof KINDS)[number];
 
 export const ORIGINS = ['api', 'schedule', 'trigger', 'parent'] as const;

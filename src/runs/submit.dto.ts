@@ -1,15 +1,17 @@
 /** The body of a submit, and what it means once it is checked. Every fault of every part is reported at once. */
+
 import { IsIn, IsInt, IsOptional, IsString, Length, Matches, Max, Min } from 'class-validator';
 import { formatDuration, parseDuration } from '../kernel/duration.js';
 import { decodeId } from '../kernel/ids.js';
 import { parseInstant } from '../kernel/instant.js';
 import { canonicalJson, escapePointer } from '../kernel/json.js';
 import { type InputFault, invalidInput } from '../kernel/problems.js';
+import { KINDS } from '../kernel/run-words.js';
 import { Documented } from '../platform/http/document.js';
 import { checkInput, Holds, MayBeAbsent } from '../platform/http/input.js';
 import { nullable, optionalStringMap } from '../platform/http/schema.js';
 import { HttpSpec } from './http-spec.dto.js';
-import { KINDS, type Kind } from './run.js';
+import { type Kind } from './run.js';
 import type { SubmitRequest } from './runs.service.js';
 import { CommandSpec, NoopSpec, ScriptSpec, SPEC_OF } from './spec.dto.js';
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { systemTiming } from '../../src/platform/time.js';
 import { at, capstan } from './cli.fixture.js';
 import { capstanHere } from './here.fixture.js';
-import { type Answer, problem, runJson, type StandIn, standIn } from './stand-in.fixture.js';
+import { type Answer, problem, RUN_ID, runJson, type StandIn, standIn } from './stand-in.fixture.js';
 
 async function against(answer: Answer, args: string[] = ['runs'], env: Readonly<Record<string, string>> = {}) {
   const server = await standIn(answer);
@@ -40,7 +40,7 @@ describe('an answer that isn’t the wanted one', () => {
 
   it('is passed on whole with --json, on standard error', async () => {
     const reply = problem(404, 'not_found', { detail: 'no such run', requestId: 'req_1', extra: { a: 1 } });
-    const { code, stdout, stderr } = await against(() => reply, ['show', 'run_1', '--json']);
+    const { code, stdout, stderr } = await against(() => reply, ['show', RUN_ID, '--json']);
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
     expect(JSON.parse(stderr)).toEqual(reply.body);
   });

@@ -185,13 +185,20 @@ describe('logs -f', () => {
     });
   });
 
-  it('ends at Ctrl-C with exit code 130', async () => {
+  it('ends at Ctrl-C with exit code 130 and says that the run goes on, and how to cancel it', async () => {
     await onStage(async (stage, call, server) => {
       stage.run = runningJson();
-      const running = await start(['logs', '-f', RUN_ID], call);
-      await until('the stream is watched', () => stage.viewers.size === 1);
-      running.child.kill('SIGINT');
-      expect(await running.finished()).toMatchObject({ code: 130, stderr: 'capstan: interrupted\n' });
+      const told = `capstan: ${RUN_ID} goes on\n  cancel it: capstan cancel ${RUN_ID}\n`;
+      for (const [more, stderr] of [
+        [[], told],
+        [['--json'], expect.stringContaining('"code":"interrupted"')],
+      ] as const) {
+        const running = await start(['logs', '-f', RUN_ID, ...more], call);
+        await until('the stream is watched', () => stage.viewers.size === 1);
+        running.child.kill('SIGINT');
+        expect(await running.finished()).toMatchObject({ code: 130, stderr });
+        await until('nobody watches', () => stage.viewers.size === 0);
+      }
       expect(server.asked.every(({ method }) => method === 'GET')).toBe(true);
     });
   });

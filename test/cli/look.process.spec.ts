@@ -55,7 +55,7 @@ describe('runs', () => {
       '7',
     ]);
     const query = asked[0]?.query ?? new URLSearchParams();
-    expect(query.getAll('state')).toEqual(['pending', 'running', 'cancelled']);
+    expect(query.getAll('state')).toEqual(['pending', 'running', 'canceled']);
     expect(query.getAll('label')).toEqual(['env:prod', 'a:b:c']);
     expect([query.get('queue'), query.get('kind'), query.get('limit')]).toEqual(['gpu', 'script', '7']);
     expect(asked[0]?.path).toBe('/v1/runs');
@@ -256,10 +256,10 @@ describe('on a terminal', () => {
   });
 
   it('a run is shown without what it has not, and JSON is indented', async () => {
-    const { stdout } = await onTerminal(() => ({ body: runJson() }), 'show run_a', { NO_COLOR: '1' });
+    const { stdout } = await onTerminal(() => ({ body: runJson() }), `show ${RUN_ID}`, { NO_COLOR: '1' });
     expect(stdout).toContain('state              pending\r\n');
     expect(stdout).not.toContain('exit code');
-    const json = await onTerminal(() => ({ body: runJson() }), 'show run_a --json');
+    const json = await onTerminal(() => ({ body: runJson() }), `show ${RUN_ID} --json`);
     expect(json.lines.slice(0, 2)).toEqual(['{', `  "id": "${RUN_ID}",`]);
   });
 });

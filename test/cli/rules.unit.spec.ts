@@ -48,13 +48,13 @@ describe('what a run that has not begun waits for', () => {
 describe('the line in the place of dropped output', () => {
   it('is the one of the text as the server answers it, as far as its place is known', () => {
     const ofServer = serversCutLine(undefined, 100, 4_196).toString().trim();
-    const cuts = new CutLines('run_1');
+    const cuts = new CutLines('run_1', 'capstan');
     expect(cuts.next({ from: 100, bytes: 4_096 })).toBe(ofServer);
     expect(cuts.next({ from: null, bytes: 4_096 })).toBe(ofServer.replace('bytes 100-4195', '4096 bytes'));
   });
 
   it('says once where the rest is to be had, when nobody knows how much was dropped', () => {
-    const cuts = new CutLines('run_1');
+    const cuts = new CutLines('run_1', 'capstan');
     expect(cuts.next({ from: 100, bytes: null })).toContain('all that is kept: capstan logs run_1]');
     expect(cuts.next({ from: null, bytes: null })).toBeUndefined();
     expect(cuts.next({ from: null, bytes: 7 }), 'an amount is worth telling each time').toContain('7 bytes');

@@ -51,6 +51,21 @@ describe('run', () => {
     });
   });
 
+  it('sends what the tool is to read when it is asked to, and never what happens to be piped in', async () => {
+    const unasked = await against(TAKEN, ['run', '--', 'cat'], 'hi\n');
+    expect(unasked.body).toEqual({ kind: 'command', spec: { argv: ['cat'] } });
+    const asked = await against(TAKEN, ['run', '--stdin', '-', '--', 'cat', '--stdin'], 'grüße\n');
+    expect(asked.body).toEqual({ kind: 'command', spec: { argv: ['cat', '--stdin'], stdin: 'grüße\n' } });
+    const large = await against(TAKEN, ['run', '--stdin', '-', '--', 'cat'], Buffer.alloc(256 * 1024 + 1, 'a'));
+    expect(large).toMatchObject({ code: 2, stderr: expect.stringContaining('more than 262144 bytes'), asked: [] });
+    await inFolder(async (folder) => {
+      const file = join(folder, 'input');
+      await writeFile(file, 'from a file');
+      const { body } = await against(TAKEN, ['script', '-', '--stdin', file], 'cat\n');
+      expect(body).toMatchObject({ kind: 'script', spec: { content: 'cat\n', stdin: 'from a file' } });
+    });
+  });
+
   it('prints the run as it came with --json', async () => {
     const { code, stdout, stderr } = await against(TAKEN, ['run', '--json', '--', 'ls']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -111,13 +126,25 @@ describe('rerun', () => {
     expect({ code, tries: asked.length, keys: new Set(keys(asked)).size }).toEqual({ code: 0, tries: 2, keys: 1 });
   });
 
+  it('of a run that goes on says which command cancels it, where a cancel would help', async () => {
+    const refusals: [detail: string, stderr: string][] = [
+      [`cancel it (POST /v1/runs/${RUN_ID}/cancel) or wait for its end`, `\n  cancel it: capstan cancel ${RUN_ID}\n`],
+      ['its holder was asked to stop it: send this again once it has ended', '\n'],
+    ];
+    for (const [detail, behind] of refusals) {
+      const { code, stderr } = await against(() => problem(409, 'run_not_ended', { detail }), ['rerun', RUN_ID]);
+      expect({ code, stderr }).toEqual({ code: 3, stderr: `capstan: Title of run_not_ended: ${detail}${behind}` });
+    }
+  });
+
   it('--wait follows the new run and exits with its code', async () => {
     await onStage(async (stage, call, server) => {
       stage.run = endedJson('failed', { code: 'tool_failed', exitCode: 5, detail: 'exit code 5' });
       stage.write('stdout', 'once more\n');
-      const { code, stdout } = await capstan(['rerun', '--wait', 'run_old'], call);
+      const old = RUN_ID.replace(/.$/, '0');
+      const { code, stdout } = await capstan(['rerun', '--wait', old], call);
       expect({ code, stdout }).toEqual({ code: 5, stdout: 'once more\n' });
-      expect(server.asked.map(({ path }) => path)).toEqual(['/v1/runs/run_old/rerun', `/v1/runs/${RUN_ID}/stream`]);
+      expect(server.asked.map(({ path }) => path)).toEqual([`/v1/runs/${old}/rerun`, `/v1/runs/${RUN_ID}/stream`]);
     });
   });
 });
@@ -314,6 +341,16 @@ describe('a submit', () => {
     expect((await against(answer, ['run', '--', 'ls'])).stderr).toBe('');
   });
 
+  it('under a key that was used before is not told as submitted when it is waited for', async () => {
+    const answer: Answer = ({ method }) =>
+      method === 'POST'
+        ? { body: runJson(), headers: { 'idempotency-replayed': 'true' } }
+        : problem(410, 'run_removed', { detail: 'gone' });
+    const { stderr } = await against(answer, ['run', '--wait', '--idempotency-key', 'k', '--', 'ls']);
+    expect(stderr).toContain(`capstan: this key was used before: it made ${RUN_ID}\n`);
+    expect(stderr).not.toContain('submitted');
+  });
+
   it('that Ctrl-C cuts off says how to find out and how to send it again without a second run', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
@@ -330,7 +367,7 @@ describe('a submit', () => {
     release();
     await server.close();
     expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
-    expect(stderr).toContain('capstan: interrupted: the run may have been submitted\n');
+    expect(stderr).toContain('capstan: the run may have been submitted\n');
     expect(stderr).toContain(`--idempotency-key ${keys(server.asked)[0]}`);
   });
 });

@@ -18,6 +18,18 @@ describe('wrong usage', () => {
     ['no id', ['show'], /missing required argument 'id'/],
     ['two ids', ['show', 'run_1', 'run_2'], /too many arguments/],
     ['an id that would be another path', ['show', '../workers'], /expected the id of a run/],
+    ['a word for an id', ['logs', 'foo'], /the id of a run: run_ and 26 characters, such as run_01h4.*, or a UUID/],
+    ['an id that is too short', ['rerun', 'run_01h455vb4pex5vsknk084sn02'], /expected the id of a run/],
+    ['an id of something else', ['cancel', 'wrk_01h455vb4pex5vsknk084sn02q'], /expected the id of a run/],
+    ['an id with a letter that none has', ['events', 'run_01h455vb4pex5vsknk084sn02u'], /expected the id of a run/],
+    [
+      'a state that is none',
+      ['runs', '--state', 'running,faild'],
+      /--state .*Expected held, pending, .*rejected\. Did you mean failed\?/,
+    ],
+    ['a kind that is none', ['runs', '--kind', 'htp'], /--kind .*command, script, http\. Did you mean http\?/],
+    ['standard input for two', ['script', '-', '--stdin', '-'], /standard input is read once/],
+    ['input that isn’t there', ['run', '--stdin', 'no-such-file', 'cat'], /no-such-file does not exist/],
     ['a label without =', ['run', '--label', 'prod', '--', 'ls'], /--label: expected KEY=VALUE/],
     ['a label without a key', ['runs', '--label', '=prod'], /--label: expected KEY=VALUE/],
     ['the same label twice', ['runs', '--label', 'a=1', '--label', 'a=2'], /--label: a is given twice/],
@@ -42,6 +54,21 @@ describe('wrong usage', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(/^capstan: usage: /);
     expect(stderr).toMatch(says);
+  });
+
+  it('is neither an id nor a UUID that a run may have', async () => {
+    for (const id of ['run_01h455vb4pex5vsknk084sn02q', '01893fe8-d3e8-7000-8000-0123456789AB']) {
+      expect(await capstan(['show', id])).toMatchObject({ code: 3, stderr: expect.stringContaining('no connection') });
+    }
+  });
+
+  it('and every hint names the program as it was started', async () => {
+    const npx = { npm_command: 'exec', npm_lifecycle_event: 'npx' };
+    const slip = await capstan(['runs', '--sate'], npx);
+    expect(slip.stderr).toMatch(/^capstan: usage: .*\n {2}see: npx capstan runs --help\n$/);
+    const json = await capstan(['logs', 'foo', '--json'], npx);
+    expect(JSON.parse(json.stderr)).toMatchObject({ hint: 'look: npx capstan runs' });
+    expect((await capstan(['logs', 'foo'])).stderr).toContain('\n  look: capstan runs\n');
   });
 
   it('takes no value from the caller’s environment for --env, and never shows one', async () => {
@@ -103,6 +130,12 @@ describe('the help of a command', () => {
       expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
     },
   );
+});
+
+describe('the help of what takes standard input', () => {
+  it.each(['run', 'script'])('says for %s that it is sent only when it is asked for', async (name) => {
+    expect((await capstan([name, '--help'])).stdout).toContain('unless --stdin - asks for it');
+  });
 });
 
 describe('a token on the command line', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { systemTiming } from '../../src/platform/time.js';
 import { capstan, start, until } from './cli.fixture.js';
 import { capstanHere } from './here.fixture.js';
-import { onStage } from './stage.fixture.js';
+import { onStage, type Stage } from './stage.fixture.js';
 import { endedJson, problem, RUN_ID, runJson, runningJson, standIn } from './stand-in.fixture.js';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -40,6 +40,28 @@ describe('--wait', () => {
       });
     },
   );
+
+  it('says at the end how many reports of the tool were refused', async () => {
+    const refused = (stage: Stage, seq: number) =>
+      stage.event('run.report_refused', { source: 'events', line: 1 }, seq);
+    const ENDED = `${SUBMITTED}capstan: ${RUN_ID} succeeded after 3.20s\n`;
+    const npx = { npm_command: 'exec', npm_lifecycle_event: 'npx' };
+    const cases: [count: number, env: Record<string, string>, says: string][] = [
+      [1, {}, `capstan: 1 report of the tool was refused; see: capstan events ${RUN_ID}\n`],
+      [2, npx, `capstan: 2 reports of the tool were refused; see: npx capstan events ${RUN_ID}\n`],
+    ];
+    for (const [count, env, says] of cases) {
+      await onStage(async (stage, call) => {
+        stage.event('progress', { percent: 1 }, 1);
+        for (let seq = 2; seq < 2 + count; seq += 1) refused(stage, seq);
+        stage.end(SUCCEEDED);
+        const { code, stderr } = await capstan(['run', '--wait', 'ls'], { env: { ...call.env, ...env } });
+        expect({ code, stderr }).toEqual({ code: 0, stderr: `${ENDED}${says}` });
+        const json = await capstan(['run', '--wait', '--json', 'ls'], call);
+        expect(json).toMatchObject({ code: 0, stderr: '' });
+      });
+    }
+  });
 
   it('copies both streams while the run goes on, each byte once and unchanged, over one connection', async () => {
     await onStage(async (stage, call, server) => {
@@ -148,6 +170,8 @@ describe('--wait', () => {
         delay: async (ms: number, signal?: AbortSignal) => {
           if (ms !== 45_000) return systemTiming.delay(ms, signal);
           while (!isSilent && !signal?.aborted) await systemTiming.delay(5, signal);
+          // Of one connection only: the next one stays.
+          if (!signal?.aborted) isSilent = false;
         },
       };
       const ended = capstanHere(['run', '--wait', '--', 'ls'], { env: call.env ?? {}, timing });
@@ -155,7 +179,6 @@ describe('--wait', () => {
       const [first] = stage.viewers.keys();
       isSilent = true;
       await until('another connection is there', () => stage.viewers.size === 1 && !stage.viewers.has(first!));
-      isSilent = false;
       stage.end(SUCCEEDED);
       expect(await ended).toMatchObject({ code: 0 });
     });

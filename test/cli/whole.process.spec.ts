@@ -41,6 +41,13 @@ describe('the command line against a server', () => {
     expect(await canceled.finished()).toMatchObject({ code: 1, stderr: expect.stringMatching(/ canceled: /) });
   });
 
+  it('hands a tool what it is to read, and an empty input unless it was asked to', async () => {
+    const piped = { ...call, stdin: 'grüße\n' };
+    const read = await capstan(['run', '--wait', '--stdin', '-', '--', 'cat'], piped);
+    expect(read).toMatchObject({ code: 0, stdout: 'grüße\n' });
+    expect(await capstan(['run', '--wait', '--', 'cat'], piped)).toMatchObject({ code: 0, stdout: '' });
+  });
+
   it('copies binary output of any chunking byte for byte while it comes', async () => {
     const content = 'import os,sys\nfor i in range(2000): os.write(1, bytes(range(256)) * 4)\n';
     const { code, bytes } = await capstan(['script', '--wait', '--interpreter', 'python3', '-'], {

@@ -801,7 +801,7 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('client: a closed pipe leaves a run behind without a word', 'src/cli/wait.ts', CLI_PIPES, [
-    "  await session.note(lines.join('\\n  ')).catch(() => undefined);\n",
+    '  await session.note(`standard output was closed; ${id} goes on to its own end`, ...hints).catch(() => undefined);\n',
     '',
   ]),
   mutation('client: a cut is told at another place than the server tells it', 'src/cli/stream.ts', CLI_WAITS, [
@@ -1021,6 +1021,24 @@ export const MUTATIONS = [
   ]),
   mutation('a request cannot say that it obeyed while output is held up', REQUESTER, HELD_UP, [
     ' && this.#aborting.size === 0',
+    '',
+  ]),
+  mutation('client: standard input is for the script and its tool', 'src/cli/launch.ts', CLI_USAGE, [
+    "if (file === '-' && options.stdin === '-')",
+    'if (false)',
+  ]),
+  mutation('client: refused reports are silent', 'src/cli/wait.ts', CLI_WAITS, ['if (refusals > 0) ', 'if (false) ']),
+  mutation('client: a run that was found is told as submitted', 'src/cli/wait.ts', CLI_SUBMITS, [
+    'else if (isAwaited) await',
+    'if (isAwaited) await',
+  ]),
+  mutation('client: a word passes for an id', 'src/cli/ids.ts', CLI_USAGE, ['if (RUN_ID.test(id))', "if (id !== '')"]),
+  mutation('client: a mistyped word is left to the server', 'src/cli/runs.ts', CLI_USAGE, [
+    'if (words.includes(text)) return text;',
+    'return text;',
+  ]),
+  mutation('client: a run that goes on looks interrupted', 'src/cli/failure.ts', CLI_LOGS, [
+    "detail && exit === 'interrupted' ? detail : ",
     '',
   ]),
 ];

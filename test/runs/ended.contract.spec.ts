@@ -1,6 +1,7 @@
 /** What the database itself refuses, whoever asks: changes of what is over, and rows that can't be true. */
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { END_STATES } from '../../src/runs/run.js';
+import { END_STATES } from '../../src/kernel/run-words.js';
 import { Ground } from './ground.fixture.js';
 
 let ground: Ground;

@@ -1,5 +1,5 @@
 /** The state of the protocol's small world, and what tells two states apart. */
-import { RUN_STATES } from '../../src/runs/run.js';
+import { RUN_STATES } from '../../src/kernel/run-words.js';
 import { RUN_TRANSITIONS, type RunCommand, type RunStanding } from '../../src/runs/run.machine.js';
 
 /** A guard taken away, to show that the search would find out. */

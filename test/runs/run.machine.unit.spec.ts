@@ -1,6 +1,7 @@
 /** The transition table, exhaustively: every state, every command, every set of guards that can hold together. */
+
 import { describe, expect, it } from 'vitest';
-import { END_STATES, LIVE_STATES, RUN_STATES } from '../../src/runs/run.js';
+import { END_STATES, LIVE_STATES, RUN_STATES } from '../../src/kernel/run-words.js';
 import {
   decide,
   isEnded,

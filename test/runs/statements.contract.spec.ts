@@ -2,12 +2,14 @@
  * Every statement against every state of a run and every set of guards: what the database does is what `decide()`
  * says, and where it refuses nothing at all is written.
  */
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { newId } from '../../src/kernel/ids.js';
+import { RUN_STATES } from '../../src/kernel/run-words.js';
 import { cancelIfLive } from '../../src/runs/cancel.sql.js';
 import { claimIfLive, releaseIfHeld, startIfHeld } from '../../src/runs/claim.sql.js';
 import { finishIfHeld } from '../../src/runs/finish.sql.js';
-import { type Outcome, RUN_STATES } from '../../src/runs/run.js';
+import { type Outcome } from '../../src/runs/run.js';
 import { decide, type RunCommand, type RunGuard, type RunStanding } from '../../src/runs/run.machine.js';
 import { settleIfOrphaned } from '../../src/runs/settle.sql.js';
 import { submitIfNew } from '../../src/runs/submit.sql.js';

@@ -116,6 +116,8 @@ export interface ClientSettings {
   readonly dataDir: string;
   /** https://no-color.org: set to anything but an empty text. */
   readonly noColor: boolean;
+  /** What the client is to be started by once more: who has it through npx has no `capstan` on the PATH. */
+  readonly program: 'capstan' | 'npx capstan';
 }
 
 /** Never fails: a client must work beside a server's broken settings, so those that can't be read count as unset. */
@@ -128,6 +130,7 @@ export function clientSettings(env: Environment): ClientSettings {
     ...(env.CAPSTAN_TOKEN_FILE ? { tokenFile: env.CAPSTAN_TOKEN_FILE } : {}),
     dataDir: valueOrDefault(SETTINGS.dataDir, env),
     noColor: Boolean(env.NO_COLOR),
+    program: env.npm_command === 'exec' && env.npm_lifecycle_event === 'npx' ? 'npx capstan' : 'capstan',
   };
 }
 

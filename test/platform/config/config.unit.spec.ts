@@ -342,7 +342,7 @@ describe('what is shown', () => {
 
 describe('the command line client', () => {
   it('F152 speaks to this machine when nothing is set', () => {
-    const expected = { url: 'http://127.0.0.1:8080', dataDir: './.capstan', noColor: false };
+    const expected = { url: 'http://127.0.0.1:8080', dataDir: './.capstan', noColor: false, program: 'capstan' };
     expect(clientSettings({})).toEqual(expected);
     expect(clientSettings({ CAPSTAN_URL: '', CAPSTAN_TOKEN: '', CAPSTAN_TOKEN_FILE: '', NO_COLOR: '' })).toEqual(
       expected,
@@ -363,6 +363,13 @@ describe('the command line client', () => {
   it('F152 takes its address, its token and the file of it as they are given', () => {
     const env = { CAPSTAN_URL: 'https://c', CAPSTAN_TOKEN: 't', CAPSTAN_TOKEN_FILE: '/t', NO_COLOR: '0' };
     expect(clientSettings(env)).toMatchObject({ url: 'https://c', token: 't', tokenFile: '/t', noColor: true });
+  });
+
+  it('is started by npx once more when npx started it, and by its name in a script of a package', () => {
+    const npx = { npm_command: 'exec', npm_lifecycle_event: 'npx' };
+    expect(clientSettings(npx).program).toBe('npx capstan');
+    expect(clientSettings({ ...npx, npm_command: 'run-script' }).program).toBe('capstan');
+    expect(clientSettings({ ...npx, npm_lifecycle_event: 'deploy' }).program).toBe('capstan');
   });
 
   it('F152 the variables of this process are copied once and cannot be changed', () => {

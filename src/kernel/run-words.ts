@@ -1,0 +1,7 @@
+/** The words for a run that a server and its clients share: its states and its kinds, each list once. */
+
+export const LIVE_STATES = ['held', 'pending', 'claimed', 'running', 'parked'] as const;
+export const END_STATES = ['succeeded', 'failed', 'canceled', 'timed_out', 'interrupted', 'rejected'] as const;
+export const RUN_STATES = [...LIVE_STATES, ...END_STATES] as const;
+
+export const KINDS = ['noop', 'command', 'script', 'http'] as const;
