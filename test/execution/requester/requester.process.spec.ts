@@ -550,7 +550,7 @@ describe('a request under way', () => {
     rig.supervisor.stop(run.key, 'cancel');
     expect(await run.outcome).toEqual({ ...STOPPED, cause: 'cancel' });
     expect(livingMembers(pgid), 'the end was told while the request was under way').toEqual([]);
-    expect(origin.connections.closed).toBe(1);
+    await until('the server saw the close', () => origin.connections.closed === 1);
   });
 
   it('a requester that is idle ends at once when its supervisor is killed', async () => {
