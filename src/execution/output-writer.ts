@@ -159,6 +159,5 @@ export class OutputWriter {
 /** The line that stands for bytes the store refused. */
 function refusalOf(pieces: readonly Piece[], bytes: number): [Piece[], Buffer] {
   const line = Buffer.from(`\n[capstan: ${bytes} bytes of the output were refused by the database]\n`);
-  const { stream = 1, at = new Date() } = pieces[0] ?? {};
-  return [[{ stream, at, bytes: line.length }], line];
+  return [pieces.slice(0, 1).map((first) => ({ ...first, bytes: line.length })), line];
 }
