@@ -90,6 +90,31 @@ export async function startServer(
   return { child, url, banner: stdout, log: () => stderr, finished };
 }
 
+/** Starts a process that executes only, and resolves once it says at its port that it is ready. */
+export async function startWorker(
+  env: Readonly<Record<string, string>> & { readonly CAPSTAN_PORT: string },
+  prefix: readonly string[] = [],
+): Promise<ServerProcess> {
+  const child = await spawnCapstan(['worker'], { ...QUICK, ...env }, prefix);
+  child.stdin?.end();
+  const finished = finishOf(child);
+  let stderr = '';
+  child.stderr?.on('data', (data) => {
+    stderr += data;
+  });
+  const url = `http://127.0.0.1:${env.CAPSTAN_PORT}`;
+  await until(
+    `the worker is ready: ${stderr}`,
+    () =>
+      fetch(`${url}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    60_000,
+  );
+  return { child, url, banner: '', log: () => stderr, finished };
+}
+
 /** Runs the command line to its end, with `input` on its standard input. */
 export async function capstan(
   server: { readonly url: string },

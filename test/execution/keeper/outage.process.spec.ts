@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { KeeperClient } from '../../../src/execution/keeper/keeper.client.js';
 import { createDatabase, type TestDatabase } from '../../database.js';
 import { compiledKeeper, KeeperPipe, NORMAL, Recorder, type StartKeeper, until, Workers } from './keeper.fixture.js';
-import { TcpProxy } from './tcp-proxy.fixture.js';
+import { TcpProxy } from '../../tcp-proxy.js';
 
 let database: TestDatabase;
 let session: pg.Client;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { BytePool } from '../../../src/platform/db/byte-pool.js';
 import { isTransient, StatementTimeout } from '../../../src/platform/db/db.js';
 import { createDatabase, type TestDatabase } from '../../database.js';
-import { TcpProxy } from '../../execution/keeper/tcp-proxy.fixture.js';
+import { TcpProxy } from '../../tcp-proxy.js';
 import { until } from '../../server.js';
 
 let db: TestDatabase;

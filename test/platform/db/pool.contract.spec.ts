@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Pool, StatementTimeout } from '../../../src/platform/db/db.js';
 import { createDatabase, type TestDatabase } from '../../database.js';
-import { TcpProxy } from '../../execution/keeper/tcp-proxy.fixture.js';
+import { TcpProxy } from '../../tcp-proxy.js';
 import { until } from '../../server.js';
 
 let db: TestDatabase;
