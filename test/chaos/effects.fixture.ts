@@ -2,25 +2,33 @@
  * Tools that leave a trace of every moment at which they ran, and the verdict on it: who ran, how often, until when.
  * A trace is written by the tool itself to a file that no replica touches, so it proves what really happened.
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import type { EndedRun } from './stage.fixture.js';
 
-/** One line of the effects file: this process of this run's tool was at work at this instant of the machine's clock. */
-export interface Effect {
-  readonly runId: string;
-  readonly pid: number;
-  readonly atMs: number;
+/** What the tools of one run left: the processes that were at work, and when last, on the machine's clock. */
+export interface Trace {
+  readonly pids: Set<number>;
+  /** How many effects. */
+  count: number;
+  lastAtMs: number;
 }
 
 const TOOL = `
 import os, signal, sys, time
-path, seconds, manner = sys.argv[1], float(sys.argv[2]), sys.argv[3]
+path, seconds, manner, says = sys.argv[1], float(sys.argv[2]), sys.argv[3], 'says' in sys.argv[4:]
 if manner == 'stubborn': signal.signal(signal.SIGTERM, signal.SIG_IGN)
 fd = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o666)
 end = time.monotonic() + seconds
+n = 0
 while True:
     os.write(fd, b'%s %d %.3f\\n' % (os.environ['CAPSTAN_RUN_ID'].encode(), os.getpid(), time.time() * 1000))
+    n += 1
+    if says and n % 10 == 1:
+        print(n, flush=True)
+        with open(os.environ['CAPSTAN_EVENTS_FILE'], 'a') as events: events.write('{"type":"effect","data":{"n":%d}}\\n' % n)
     if time.monotonic() >= end: break
     time.sleep(0.02)
 `;
@@ -44,38 +52,39 @@ export class Effects {
     return new Effects(file);
   }
 
-  /** A command that leaves an effect each 20 ms for `seconds`, and at least one. A `stubborn` one ignores TERM. */
-  tool(seconds: number, manner: 'polite' | 'stubborn' = 'polite'): string[] {
-    return ['python3', '-c', TOOL, this.file, String(seconds), manner];
+  /**
+   * A command that leaves an effect each 20 ms for `seconds`, and at least one. A `stubborn` one ignores TERM; one that
+   * `says` so prints the number of each tenth effect, from 1 on, and reports it as an event.
+   */
+  tool(seconds: number, manner: 'polite' | 'stubborn' = 'polite', isTold?: 'says'): string[] {
+    return ['python3', '-c', TOOL, this.file, String(seconds), manner, ...(isTold ? [isTold] : [])];
   }
 
-  async read(): Promise<Effect[]> {
-    const lines = (await readFile(this.file, 'utf8')).split('\n').filter((line) => line !== '');
-    return lines.map((line) => {
-      const [runId = '', pid, atMs] = line.split(' ');
-      return { runId, pid: Number(pid), atMs: Number(atMs) };
-    });
+  /** All effects so far by run; read line by line, for a long soak leaves many. */
+  async traces(): Promise<Map<string, Trace>> {
+    const traces = new Map<string, Trace>();
+    for await (const line of createInterface({ input: createReadStream(this.file) })) {
+      const [runId = '', pid, at] = line.split(' ');
+      const trace = traces.get(runId) ?? { pids: new Set(), count: 0, lastAtMs: 0 };
+      trace.pids.add(Number(pid));
+      trace.count += 1;
+      trace.lastAtMs = Math.max(trace.lastAtMs, Number(at));
+      traces.set(runId, trace);
+    }
+    return traces;
   }
 
   /** What became of `runs`, all of which have ended. */
   async judge(runs: readonly EndedRun[]): Promise<Verdict> {
-    const byRun = new Map<string, Effect[]>();
-    for (const effect of await this.read()) {
-      const known = byRun.get(effect.runId);
-      if (known) known.push(effect);
-      else byRun.set(effect.runId, [effect]);
-    }
-    const duplicates: string[] = [];
-    const losses: string[] = [];
-    const late: { id: string; byMs: number }[] = [];
-    for (const { id, state, endedAtMs } of runs) {
-      const effects = byRun.get(id) ?? [];
-      if (new Set(effects.map(({ pid }) => pid)).size > 1) duplicates.push(id);
-      if (state === 'succeeded' && effects.length === 0) losses.push(id);
-      const byMs = effects.reduce((last, { atMs }) => Math.max(last, atMs), 0) - endedAtMs;
-      if (byMs > 0) late.push({ id, byMs });
-    }
-    return { duplicates, losses, late };
+    const traces = await this.traces();
+    const traced = runs.map((run) => ({ ...run, trace: traces.get(run.id) }));
+    return {
+      duplicates: traced.filter(({ trace }) => trace && trace.pids.size > 1).map(({ id }) => id),
+      losses: traced.filter(({ state, trace }) => state === 'succeeded' && !trace).map(({ id }) => id),
+      late: traced.flatMap(({ id, endedAtMs, trace }) =>
+        trace && trace.lastAtMs > endedAtMs ? [{ id, byMs: trace.lastAtMs - endedAtMs }] : [],
+      ),
+    };
   }
 }
 
