@@ -125,9 +125,9 @@ const drivers = [
     notFrom: [SQL, '^src/platform/db/'],
     to: npm('postgres'),
   }),
-  never('pg-for-own-sessions', 'sessions apart from the pool: migrations, the embedded server, the lease keeper', {
+  never('pg-for-own-sessions', 'sessions apart from the pools are made in platform: lease, wake-ups, migrations', {
     from: '^src/',
-    notFrom: ['^src/platform/(db|postgres)/', '^src/execution/keeper/'],
+    notFrom: '^src/platform/(db|postgres)/',
     to: npm('pg', 'node-pg-migrate'),
   }),
   never('supervisor-alone', 'the supervisor outlives the replica: Node, its own folder and the kernel', {

@@ -1,41 +1,41 @@
 /**
- * Starts and stops a server process: settings → database → schema → first token → HTTP → life as a worker, and back.
+ * Starts and stops a server process: settings → port → database → schema → first token → life as a worker, and back.
  * Whatever goes wrong before it is up is one line on standard error and an exit code; what was started is stopped.
  */
-import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Registry } from 'prom-client';
 import { AccessService } from './access/access.service.js';
 import { AppModule } from './app.module.js';
 import { Bell } from './platform/bell.js';
 import { type Config, effectiveSettings, processEnvironment, readConfig } from './platform/config/config.js';
-import { BytePool } from './platform/db/byte-pool.js';
-import { Pool } from './platform/db/db.js';
+import { Database } from './platform/database.js';
+import { isTransient } from './platform/db/db.js';
 import { DatabaseRefused, migrate } from './platform/db/migrate.js';
+import { Wake } from './platform/db/wake.js';
 import { createApp } from './platform/http/app.js';
+import { listen, listenFault } from './platform/http/listen.js';
+import { Traffic } from './platform/http/traffic.js';
 import { createLogger, type Logger } from './platform/log/logger.js';
 import { Platform } from './platform/platform.js';
+import { closePools, makePools, withAddress } from './platform/pools.js';
 import { DataDirError } from './platform/postgres/data-directory.js';
-import { startEmbeddedPostgres } from './platform/postgres/embedded.js';
+import { StartRefused } from './platform/start-refused.js';
 import { systemTiming } from './platform/time.js';
 import { adminToken } from './replica/admin-token.js';
 import { banner } from './replica/banner.js';
 import { serveMetrics } from './replica/metrics-server.js';
+import { ReadinessService } from './replica/readiness.service.js';
 import { Replica } from './replica/replica.service.js';
-import { listenForStop, type StopSignals, untilAborted } from './replica/stop.js';
+import { listenForStop, type StopSignals, untilAborted, untilNoticed } from './replica/stop.js';
+import { Undo } from './replica/undo.js';
 import { ensurePartitions } from './runs/partitions.sql.js';
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
-const DATABASE_WAIT_MS = 60_000;
+/** A command ends at last; a server waits for its database as long as it takes. */
+const MIGRATE_WAIT_MS = 60_000;
 const PARTITION_DAYS_AHEAD = 3;
-const POSTGRES_STOP_MS = 3_000;
 /** What stopping may take beyond drain time and grace. */
 const STOP_EXTRA_MS = 5_000;
-
-/** Why a start is given up: one line for the person. */
-class StartRefused extends Error {
-  override readonly name = 'StartRefused';
-}
 
 /** `capstan serve`: API, console and worker. Ends the process. */
 export function serve(): Promise<void> {
@@ -53,8 +53,10 @@ export async function migrateOnly(): Promise<void> {
   const log = createLogger(config.logLevel);
   const undo = new Undo(log);
   try {
-    const { direct } = await openDatabase(config, log, undo);
-    const applied = await migrate({ databaseUrl: direct, waitMs: DATABASE_WAIT_MS, log });
+    const database = new Database(config, log);
+    undo.push(() => database.close());
+    await database.open();
+    const applied = await migrate({ databaseUrl: database.direct, waitMs: MIGRATE_WAIT_MS, log });
     process.stdout.write(
       applied.length === 0 ? 'nothing to apply\n' : applied.map((name) => `applied ${name}\n`).join(''),
     );
@@ -75,7 +77,10 @@ async function supervise(kind: 'replica' | 'worker'): Promise<void> {
   const undo = new Undo(log);
   const stopped = untilAborted(signals.stop);
   try {
-    const isUp = await Promise.race([start(kind, config, log, undo).then(() => true), stopped.then(() => false)]);
+    const isUp = await Promise.race([
+      start(kind, config, log, undo, signals.stop).then(() => true),
+      stopped.then(() => false),
+    ]);
     if (!isUp) undo.hurry();
   } catch (error) {
     await undo.all();
@@ -87,50 +92,92 @@ async function supervise(kind: 'replica' | 'worker'): Promise<void> {
   await stop(config, log, undo, signals);
 }
 
-async function start(kind: 'replica' | 'worker', config: Config, log: Logger, undo: Undo): Promise<void> {
-  const embedded = config.databaseUrl === undefined;
-  if (embedded && kind === 'worker') {
+/** Opens the port first: what takes long, or waits for others, must not look dead. */
+async function start(
+  kind: 'replica' | 'worker',
+  config: Config,
+  log: Logger,
+  undo: Undo,
+  stopSignal: AbortSignal,
+): Promise<void> {
+  const database = new Database(config, log);
+  if (database.isBundled && kind === 'worker') {
     throw new StartRefused('a worker needs DATABASE_URL, the database that it shares with its replicas');
   }
-  const { shared, direct } = await openDatabase(config, log, undo);
-  const settled = { ...config, databaseUrl: shared, databaseDirectUrl: direct };
-  await migrate({ databaseUrl: direct, waitMs: DATABASE_WAIT_MS, log });
-
+  undo.push(() => database.close());
   let replica: Replica | undefined;
-  const platform = createPlatform(settled, log, () => replica?.noteSessionLost());
-  undo.push(() => closePools(platform));
+  const platform = createPlatform(config, database, log, () => replica?.noteSessionLost());
+  undo.push(() => closePools(platform.pools));
   const app = await createApp(
     kind === 'replica' ? AppModule.forRoot(platform) : AppModule.forWorker(platform),
     platform,
   );
   undo.push(() => app.close());
+  const traffic = app.get(Traffic);
+  traffic.phase = 'starting';
+  const url = kind === 'replica' || hasOwnPort() ? await listen(app, config) : undefined;
+  if (config.metricsPort !== undefined) await listenForMetrics(platform, config.metricsPort, undo);
+  if (url !== undefined) log.info({ code: 'listening', url }, 'listening; not ready yet');
+  app.get(ReadinessService).start();
+
+  await database.open();
+  await migrate({ databaseUrl: database.direct, waitMs: Number.POSITIVE_INFINITY, log });
   const access = app.get(AccessService);
-  await access.prepare();
+  const hasToken = await untilReached(platform, () => admitFirst(access, config, database));
   await ensurePartitions(platform.pools.work, PARTITION_DAYS_AHEAD).catch((error: unknown) => {
     log.warn(
       { code: 'partitions_not_made', err: error },
       'partitions are made later; until then the default one serves',
     );
   });
-  if (config.bootstrapToken !== undefined) await access.bootstrap(config.bootstrapToken);
-  if (embedded) await access.admit(await adminToken(config.dataDir), 'admin');
-
-  const url = kind === 'replica' || hasOwnPort() ? await listen(app, config) : undefined;
-  if (config.metricsPort !== undefined) {
-    const server = await serveMetrics(platform.metrics, config.host, config.metricsPort).catch((error: unknown) => {
-      throw new StartRefused(listenFault(error, 'CAPSTAN_METRICS_PORT', config.metricsPort ?? 0));
-    });
-    undo.push(async () => void server.close());
-    log.info({ code: 'metrics_served', address: server.address() }, 'metrics are served on a port of their own');
+  if (!database.isBundled) {
+    // A bundled database has no other replica.
+    const wake = new Wake(database.direct, platform);
+    undo.push(() => wake.stop());
+    wake.start();
   }
   const started = app.get(Replica);
   replica = started;
+  const hasBalancer = kind === 'replica' && !database.isBundled;
+  undo.push(() => untilNoticed(traffic, hasBalancer && stopSignal.reason === 'SIGTERM', undo.force));
   undo.push(() => started.stop(undo.force));
+  undo.push(async () => traffic.noteStopping(config.drainTimeoutMs, undo.force));
   await started.start(kind);
+  traffic.phase = 'serving';
   log.info({ code: 'started', kind, name: config.name, url }, 'up');
   if (kind === 'replica' && url !== undefined) {
-    process.stdout.write(`${banner({ url, config: settled, embedded, hasToken: await access.hasToken() })}\n`);
+    const standing = { url, config: platform.config, embedded: database.isBundled, hasToken };
+    process.stdout.write(`${banner(standing)}\n`);
   }
+}
+
+/** Makes the first organization and tokens where there are none. Whether there is a token then. */
+async function admitFirst(access: AccessService, config: Config, database: Database): Promise<boolean> {
+  await access.prepare();
+  if (config.bootstrapToken !== undefined) await access.bootstrap(config.bootstrapToken);
+  if (database.isBundled) await access.admit(await adminToken(config.dataDir), 'admin');
+  return access.hasToken();
+}
+
+/** A database that goes away in the middle of a start is waited for like one that was never there. */
+async function untilReached<T>({ log, timing }: Platform, work: () => Promise<T>): Promise<T> {
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      if (attempt === 0) log.warn({ code: 'database_awaited', err: error }, 'not ready: waiting for the database');
+      await timing.delay(500);
+    }
+  }
+}
+
+async function listenForMetrics({ metrics, config, log }: Platform, port: number, undo: Undo): Promise<void> {
+  const server = await serveMetrics(metrics, config.host, port).catch((error: unknown) => {
+    throw new StartRefused(listenFault(error, 'CAPSTAN_METRICS_PORT', port));
+  });
+  undo.push(async () => void server.close());
+  log.info({ code: 'metrics_served', address: server.address() }, 'metrics are served on a port of their own');
 }
 
 /** Everything that was started is stopped in the reverse order, within drain time, grace and a little more. */
@@ -154,79 +201,15 @@ function settings(): Config {
   process.exit(EXIT_USAGE);
 }
 
-/** How the database is reached by everybody, and past a pooler. */
-interface DatabaseUrls {
-  readonly shared: string;
-  readonly direct: string;
-}
-
-/** The database that was set, or an embedded one that is started now. */
-async function openDatabase(config: Config, log: Logger, undo: Undo): Promise<DatabaseUrls> {
-  const { databaseUrl, databaseDirectUrl } = config;
-  if (databaseUrl !== undefined) return { shared: databaseUrl, direct: databaseDirectUrl ?? databaseUrl };
-  const embedded = await startEmbeddedPostgres({
-    dataDir: config.dataDir,
-    databaseName: 'capstan',
-    log: (line) => log.warn({ code: 'postgres' }, line),
-  });
-  undo.push(() => embedded.stop(POSTGRES_STOP_MS));
-  return { shared: embedded.url, direct: embedded.url };
-}
-
-function createPlatform(
-  config: Config & { readonly databaseUrl: string },
-  log: Logger,
-  onSessionLost: () => void,
-): Platform {
-  const direct = config.databaseDirectUrl === config.databaseUrl;
-  const pool = (name: string, size: number, lost?: () => void) =>
-    new Pool({
-      url: config.databaseUrl,
-      direct,
-      name,
-      size,
-      statementTimeoutMs: 5_000,
-      log,
-      ...(lost ? { onSessionLost: lost } : {}),
-    });
+function createPlatform(config: Config, database: Database, log: Logger, onWorkLost: () => void): Platform {
   return new Platform(
-    config,
+    withAddress(config, database),
     log,
     new Registry(),
     systemTiming,
-    {
-      work: pool('work', 4, onSessionLost),
-      submit: pool('submit', 2),
-      output: new BytePool({ url: config.databaseUrl, direct, name: 'output', size: 4, statementTimeoutMs: 5_000 }),
-      access: pool('access', 2),
-      read: pool('read', 6),
-    },
+    makePools(database, { log, onWorkLost }),
     { claimable: new Bell(), canceled: new Bell(), ended: new Bell<readonly string[]>() },
   );
-}
-
-async function closePools({ pools }: Platform): Promise<void> {
-  await Promise.all(Object.values(pools).map((pool: { close(): Promise<void> }) => pool.close()));
-}
-
-async function listen(app: NestFastifyApplication, config: Config): Promise<string> {
-  try {
-    // Not through Nest, which would log the fault before it is told in one line.
-    await app.getHttpAdapter().getInstance().listen({ port: config.port, host: config.host });
-  } catch (error) {
-    throw new StartRefused(listenFault(error, 'CAPSTAN_PORT', config.port));
-  }
-  const address = app.getHttpServer().address();
-  const port = typeof address === 'object' && address !== null ? address.port : config.port;
-  const host = config.host === '0.0.0.0' || config.host === '::' ? '127.0.0.1' : config.host;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
-
-function listenFault(error: unknown, setting: string, port: number): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (code === 'EADDRINUSE') return `port ${port} is in use by another program: set ${setting} to a free one`;
-  if (code === 'EACCES') return `port ${port} may not be opened by this user: set ${setting} to one above 1023`;
-  return `can't listen on port ${port}: ${error instanceof Error ? error.message : String(error)}`;
 }
 
 /** A worker serves its health only when it was told a port. */
@@ -241,33 +224,4 @@ function refuse(error: unknown): void {
   const text = known ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error);
   process.stderr.write(`capstan: ${text}\n`);
   process.exit(EXIT_FAILED);
-}
-
-/** What was started, to be stopped in the reverse order. A fault in one step doesn't keep the others from running. */
-class Undo {
-  private readonly steps: (() => Promise<void>)[] = [];
-  private readonly forcing = new AbortController();
-
-  constructor(private readonly log: Logger) {}
-
-  /** Aborts when there is no more time for tools. */
-  get force(): AbortSignal {
-    return this.forcing.signal;
-  }
-
-  push(step: () => Promise<void>): void {
-    this.steps.push(step);
-  }
-
-  hurry(): void {
-    this.forcing.abort();
-  }
-
-  async all(): Promise<void> {
-    for (let step = this.steps.pop(); step; step = this.steps.pop()) {
-      await step().catch((error: unknown) =>
-        this.log.warn({ code: 'stop_fault', err: error }, 'a part did not stop in order'),
-      );
-    }
-  }
 }

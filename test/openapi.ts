@@ -18,7 +18,7 @@ export async function openApiText(): Promise<string> {
   const url = read.config.databaseUrl ?? '';
   const pool = new Pool({ url, direct: true, name: 'none', size: 1, statementTimeoutMs: 1_000, log });
   const output = new BytePool({ url, direct: true, name: 'none', size: 1, statementTimeoutMs: 1_000 });
-  const pools = { work: pool, submit: pool, output, access: pool, read: pool };
+  const pools = { work: pool, submit: pool, output, access: pool, read: pool, probe: output };
   const bells = { claimable: new Bell(), canceled: new Bell(), ended: new Bell<readonly string[]>() };
   const platform = new Platform(read.config, log, new Registry(), systemTiming, pools, bells);
   const app = await createApp(AppModule.forRoot(platform), platform);

@@ -60,6 +60,8 @@ export interface Surface {
   stranger(): Promise<{ readonly token: string; readonly organizationId: string }>;
   /** A queue that nobody serves. */
   readonly queue: string;
+  /** Where it listens; an application in this process does from the first call on. */
+  base(): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -67,8 +69,11 @@ export interface Surface {
 export interface LocalSurface extends Surface {
   readonly platform: Platform;
   readonly app: NestFastifyApplication;
-  /** Where the application listens, from the first call on. */
-  base(): Promise<string>;
+}
+
+/** Whether something between here and a replica refused the request by itself; never so in this process. */
+export function wasRefusedOnTheWay({ status, headers }: Answer): boolean {
+  return process.env.CAPSTAN_TEST_URL !== undefined && status === 400 && headers['capstan-replica'] === undefined;
 }
 
 /** The installation that `CAPSTAN_TEST_URL` names, otherwise an application in this process. */
@@ -77,12 +82,12 @@ export async function openSurface(): Promise<Surface> {
   if (base === undefined) return openLocalSurface();
   const db = sharedDatabase(required('DATABASE_URL'));
   const token = required('CAPSTAN_TOKEN');
-  return surfaceOn(
-    db,
-    token,
-    (request) => overHttp(base, request),
-    async () => undefined,
-  );
+  const way = {
+    send: (request: Ready) => overHttp(base, request),
+    base: async () => base,
+    stop: async () => undefined,
+  };
+  return surfaceOn(db, token, way);
 }
 
 /** For what can only be shown with an application of one's own. */
@@ -97,17 +102,19 @@ export async function openLocalSurface(): Promise<LocalSurface> {
   };
   const send = async (request: Ready): Promise<Answer> =>
     request.overTheWire || Array.isArray(request.body) ? overHttp(await base(), request) : inject(app, request);
-  return { ...(await surfaceOn(db, token, send, () => app.close())), app, platform, base };
+  return { ...(await surfaceOn(db, token, { send, base, stop: () => app.close() })), app, platform };
 }
 
 type Ready = Request & { readonly headers: Headers };
 
-async function surfaceOn(
-  db: TestDatabase,
-  token: string,
-  send: (request: Ready) => Promise<Answer>,
-  stop: () => Promise<void>,
-): Promise<Surface> {
+/** How the surface is reached, and how it is ended. */
+interface Way {
+  send(request: Ready): Promise<Answer>;
+  base(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+async function surfaceOn(db: TestDatabase, token: string, { send, base, stop }: Way): Promise<Surface> {
   const pool = db.pool();
   const organization = await findOrganization(pool, 'default');
   if (!organization) throw new Error('the organization `default` is missing');
@@ -120,6 +127,7 @@ async function surfaceOn(
     session: () => db.session(),
     send: (request) => send({ ...request, headers: headersOf(request, token) }),
     stranger: () => makeStranger(db),
+    base,
     close: async () => {
       await stop();
       await db.drop();
@@ -168,7 +176,14 @@ async function openApp(
 ): Promise<{ readonly app: NestFastifyApplication; readonly platform: Platform }> {
   const read = readConfig({ DATABASE_URL: db.url, CAPSTAN_NAME: 'r1' });
   if (!read.ok) throw new Error(JSON.stringify(read.faults));
-  const pools = { work: db.pool(2), submit: db.pool(2), output: db.bytePool(1), access: db.pool(1), read: db.pool(4) };
+  const pools = {
+    work: db.pool(2),
+    submit: db.pool(2),
+    output: db.bytePool(1),
+    access: db.pool(1),
+    read: db.pool(4),
+    probe: db.bytePool(1),
+  };
   const bells = { claimable: new Bell(), canceled: new Bell(), ended: new Bell<readonly string[]>() };
   const log = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
   const platform = new Platform(read.config, log, new Registry(), systemTiming, pools, bells);

@@ -111,7 +111,10 @@ export async function startWorker(
         () => false,
       ),
     60_000,
-  );
+  ).catch((error: unknown) => {
+    child.kill('SIGKILL');
+    throw error;
+  });
   return { child, url, banner: '', log: () => stderr, finished };
 }
 

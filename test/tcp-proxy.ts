@@ -40,6 +40,11 @@ export class TcpProxy {
     return new TcpProxy(server, address.port, targetPort, target.href);
   }
 
+  /** The ports by which the server knows the clients of now. */
+  get ports(): number[] {
+    return [...this.links].flatMap(({ upstream }) => upstream.localPort ?? []);
+  }
+
   /** New connections lead to another server; those there are stay where they are. */
   retarget(port: number): void {
     this.targetPort = port;

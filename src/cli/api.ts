@@ -92,6 +92,18 @@ export class Api {
     return (await this.pages('v1/workers', new URLSearchParams(), Number.POSITIVE_INFINITY, decodeWorker)).items;
   }
 
+  worker(id: string): Promise<Answer<Worker>> {
+    return this.ask({ method: 'GET', path: workerPath(id) }, decodeWorker);
+  }
+
+  drain(id: string): Promise<Answer<Worker>> {
+    return this.ask({ method: 'POST', path: `${workerPath(id)}/drain` }, decodeWorker);
+  }
+
+  undrain(id: string): Promise<Answer<Worker>> {
+    return this.ask({ method: 'POST', path: `${workerPath(id)}/undrain` }, decodeWorker);
+  }
+
   verifyAudit(): Promise<Answer<ChainVerification>> {
     return this.ask({ method: 'GET', path: 'v1/audit/verify', tryMs: VERIFY_TRY_MS }, decodeVerification);
   }
@@ -138,4 +150,8 @@ function queryOf({ state, kind, queue, labels }: RunFilter): URLSearchParams {
 /** Path of a run. */
 export function pathOf(id: string): string {
   return `v1/runs/${encodeURIComponent(id)}`;
+}
+
+function workerPath(id: string): string {
+  return `v1/workers/${encodeURIComponent(id)}`;
 }

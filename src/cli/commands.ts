@@ -32,7 +32,8 @@ export class ClientCommands {
     this.declared.push(command);
     return command.exitOverride(refuse(name)).action(async () => {
       // Given before the command's name or behind it, all of them count; behind it is nearer.
-      const options = { ...this.root.opts<ClientOptions>(), ...command.opts<ClientOptions & T>() };
+      const group = command.parent?.opts<ClientOptions>();
+      const options = { ...this.root.opts<ClientOptions>(), ...group, ...command.opts<ClientOptions & T>() };
       const session = new Session(this.shell, options);
       this.session = session;
       const interruption = this.shell.interrupted().then(() => session.leave());
@@ -83,7 +84,8 @@ export class ClientCommands {
 
   private groupOf(word: string): Command {
     const group = this.root.commands.find((command) => command.name() === word);
-    return group ?? this.root.command(word).exitOverride(refuse(word));
+    // A group that is a command itself leaves to its commands what stands behind their names.
+    return (group ?? this.root.command(word).exitOverride(refuse(word))).enablePositionalOptions();
   }
 }
 

@@ -34,7 +34,8 @@ export function rootHelp(root: Command): string {
 function leavesOf(command: Command, path = ''): [usage: string, summary: string][] {
   return command.commands.flatMap((sub) => {
     const name = `${path}${sub.name()}`;
-    if (sub.commands.length > 0) return leavesOf(sub, `${name} `);
+    // A command with commands of its own tells them in its own help; what has no summary is a mere group.
+    if (sub.summary() === '') return leavesOf(sub, `${name} `);
     return [[`${name} ${shorter(sub.usage())}`.trim(), sub.summary()] as [string, string]];
   });
 }

@@ -1,8 +1,9 @@
 /** Ids on a command line. */
 import { wrongUsage } from './failure.js';
 
-/** The outside form of a run's id, or the UUID in it. Its package is not for a client: it takes long to load. */
+/** The outside form of an id, or the UUID in it. Its package is not for a client: it takes long to load. */
 const RUN_ID = /^(run_[0-7][0-9a-hjkmnp-tv-z]{25}|[\da-fA-F]{8}(-[\da-fA-F]{4}){3}-[\da-fA-F]{12})$/;
+const WORKER_ID = /^(wrk_[0-7][0-9a-hjkmnp-tv-z]{25}|[\da-fA-F]{8}(-[\da-fA-F]{4}){3}-[\da-fA-F]{12})$/;
 
 /** Whether there is such a run is the server's to say; what can't be an id is a slip. */
 export function idIn(args: readonly string[]): string {
@@ -10,4 +11,9 @@ export function idIn(args: readonly string[]): string {
   if (RUN_ID.test(id)) return id;
   const detail = 'expected the id of a run: run_ and 26 characters, such as run_01h455vb4pex5vsknk084sn02q, or a UUID';
   throw wrongUsage(detail, 'look: capstan runs');
+}
+
+/** A worker may be called by its name too; what looks like an id is one. */
+export function isWorkerId(text: string): boolean {
+  return WORKER_ID.test(text);
 }

@@ -1,54 +1,14 @@
-/** `workers`, `audit verify` and `config show`: the state of the installation and of this machine's settings. */
+/** `audit verify` and `config show`: the state of the installation and of this machine's settings. */
 import { effectiveSettings, readConfig } from '../platform/config/config.js';
 import type { ClientCommands } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
 import type { Column, Field } from './print.js';
-import type { ChainVerification, Worker } from './resources.js';
+import type { ChainVerification } from './resources.js';
 import type { Session } from './session.js';
 
 export function addInstallationCommands(commands: ClientCommands): void {
-  commands.add('workers', 'list who executes runs', listWorkers);
   commands.add('audit verify', 'check the audit chain', verifyAudit);
   commands.add('config show', 'settings in effect', showConfig);
-}
-
-const WORKER_COLUMNS: readonly Column[] = [
-  { title: 'NAME' },
-  { title: 'STATE' },
-  { title: 'CONNECTED' },
-  { title: 'RUNNING' },
-  { title: 'SLOTS' },
-  { title: 'LEASE UNTIL' },
-  { title: 'ID' },
-  { title: 'VERSION' },
-  { title: 'QUEUES', isFlexible: true },
-];
-
-function rowOf(worker: Worker): Field[] {
-  return [
-    worker.name,
-    { state: worker.state },
-    { state: worker.connected ? 'yes' : 'no' },
-    worker.running,
-    worker.slots,
-    { at: worker.leaseUntil },
-    worker.id,
-    worker.version,
-    worker.queues.join(','),
-  ];
-}
-
-async function listWorkers(session: Session): Promise<number> {
-  const items = await session.api.workers();
-  if (session.isJson) await session.printer.document({ items: items.map(({ document }) => document), next: null });
-  else {
-    await session.printer.table(
-      WORKER_COLUMNS,
-      items.map(({ value }) => rowOf(value)),
-    );
-  }
-  if (items.length === 0) await session.note('nobody executes runs');
-  return EXIT_CODES.done.code;
 }
 
 async function verifyAudit({ api, isJson, printer }: Session): Promise<number> {

@@ -14,6 +14,7 @@ import { addLaunchCommands } from './launch.js';
 import { addLogsCommand } from './logs.js';
 import { addRunsCommands } from './runs.js';
 import type { Shell } from './shell.js';
+import { addWorkersCommands } from './workers.js';
 
 /** What the commands of a server do; each of them reports its own failures. */
 export interface ServerCommands {
@@ -63,6 +64,7 @@ function declare({ shell, version, servers }: ProgramParts, pages: { out: string
   client.addServer('serve', 'API and worker', servers.serve);
   client.addServer('worker', 'only execute runs', servers.worker);
   client.addServer('migrate', 'update the schema', servers.migrate);
+  addWorkersCommands(client);
   addInstallationCommands(client);
   client.complete();
   return { root, client };

@@ -121,7 +121,8 @@ export interface Worker {
   readonly slots: number;
   readonly queues: readonly string[];
   readonly version: string;
-  readonly leaseUntil: string | null;
+  /** When it last renewed its lease. */
+  readonly seenAt: string | null;
 }
 
 export function decodeWorker(value: unknown): Worker {
@@ -136,7 +137,7 @@ export function decodeWorker(value: unknown): Worker {
     slots: numberOf(worker, 'slots'),
     queues: listOf(worker, 'queues').map(String),
     version: textOf(worker, 'version'),
-    leaseUntil: optional(worker, 'leaseUntil', textOf),
+    seenAt: optional(worker, 'seenAt', textOf),
   };
 }
 

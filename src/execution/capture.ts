@@ -80,7 +80,12 @@ export class Capture {
     const run = encodeId('run', this.run.runId);
     for (let attempt = 0; !this.parts.isAbandoned(); attempt += 1) {
       try {
-        return (await store()) ? 'stored' : 'lost';
+        if (await store()) return 'stored';
+        log.warn(
+          { code: 'run_write_refused', run, fence: this.run.fence, what },
+          `the run was no longer ours when its ${what} was to be stored; its tool is stopped, nothing more is stored`,
+        );
+        return 'lost';
       } catch (error) {
         if (isDataFault(error)) {
           log.error({ code: 'write_refused', err: error, run, what }, `the database will never take this ${what}`);

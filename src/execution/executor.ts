@@ -72,7 +72,7 @@ export class Executor {
     this.executions.set(run.runId, execution);
     void this.execute(execution)
       .catch((error: unknown) => {
-        const level = this.mode === 'abandoned' ? 'info' : 'error';
+        const level = this.mode === 'abandoned' ? 'warn' : 'error';
         this.parts.platform.log[level](
           { code: 'run_end_not_written', err: error, run: encodeId('run', run.runId) },
           "the run's end was not written; it is settled when memory and database are next compared",
@@ -168,7 +168,8 @@ export class Executor {
       this.parts.metrics.countEnded(CANCELED_UNSTARTED);
       return;
     }
-    this.parts.platform.log.info(
+    // While draining that is the order of things.
+    this.parts.platform.log[this.mode === 'draining' ? 'info' : 'warn'](
       { code: 'run_start_refused', run: encodeId('run', run.runId), fence: run.fence },
       'the run may not be started by this worker; giving it back if it is still ours',
     );
@@ -214,14 +215,21 @@ export class Executor {
 
   private async end(execution: Execution, end: RunEnd): Promise<void> {
     execution.ending = true;
-    if (this.mode === 'abandoned') return;
+    const { runId, fence } = execution.run;
+    const about = { run: encodeId('run', runId), fence, state: end.outcome.state };
+    if (this.mode === 'abandoned') {
+      this.parts.platform.log.warn(
+        { code: 'run_end_withheld', ...about },
+        "this life is over, so the run's end was not written; a janitor settles the run",
+      );
+      return;
+    }
     if (await this.parts.holder.finish(execution.run, end)) {
       this.parts.metrics.countEnded(end.outcome);
       return;
     }
-    const { runId, fence } = execution.run;
     this.parts.platform.log.warn(
-      { code: 'run_end_refused', run: encodeId('run', runId), fence, state: end.outcome.state },
+      { code: 'run_end_refused', ...about },
       'the run was no longer ours when it ended; nothing was written',
     );
   }

@@ -1,4 +1,5 @@
 /** What the end of a tool means for its run: rows 10, 11a, 12 and 15 of the transition table. Pure. */
+import { formatDuration } from '../kernel/duration.js';
 import type { EndCode, Outcome } from '../runs/run.js';
 import type { LaunchFailure, Refusal, StopCause, ToolEnd, Verdict } from './supervisor/plan.js';
 
@@ -20,8 +21,8 @@ export function outcomeOf(end: ToolEnd, successCodes: readonly number[]): Outcom
     case 'timeout':
       return { state: 'timed_out', code: 'timeout', ...facts, detail: `stopped at its timeout (${howItEnded(end)})` };
     case 'cancel':
-      // The request's own kind and detail are written: they stand in the live row.
-      return { state: 'canceled', code: 'canceled', ...facts, detail: '' };
+      // Behind the request's own kind and detail, which stand in the live row.
+      return { state: 'canceled', code: 'canceled', ...facts, detail: howItWasKilled(end) ?? '' };
     case 'drain':
       return {
         state: 'interrupted',
@@ -41,7 +42,7 @@ export function outcomeOf(end: ToolEnd, successCodes: readonly number[]): Outcom
         state: 'interrupted',
         code: 'supervisor_lost',
         ...facts,
-        detail: 'the supervisor died; the process group of the tool was killed',
+        detail: 'the supervisor died; the processes of the tool were killed',
       };
   }
 }
@@ -94,6 +95,19 @@ function notStarted(code: EndCode, why: string): Outcome {
 }
 
 function howItEnded(end: ToolEnd): string {
-  if (end.exitCode !== null) return `exit code ${end.exitCode}`;
-  return end.signal === null ? 'cut off before it was complete' : `signal ${end.signal}`;
+  const killed = howItWasKilled(end);
+  const ended =
+    end.exitCode !== null ? `exit code ${end.exitCode}` : end.signal === null ? UNTOLD : `signal ${end.signal}`;
+  // A tool that ended by itself and left processes behind: that they were stopped is said, not how.
+  return killed === null || end.cause === 'self' ? ended : `${ended}; ${killed}`;
+}
+
+const UNTOLD = 'cut off before it was complete';
+
+/** Null when TERM was enough. */
+function howItWasKilled({ killedAfterMs, signal }: ToolEnd): string | null {
+  if (killedAfterMs === null) return null;
+  // A deadline that was noticed late leaves a grace of odd milliseconds.
+  const grace = formatDuration(killedAfterMs < 1_000 ? killedAfterMs : Math.round(killedAfterMs / 1_000) * 1_000);
+  return `${signal === 'SIGKILL' ? '' : 'what it had started was '}killed after ${grace} grace`;
 }

@@ -13,6 +13,8 @@ export const PROBLEMS = Object.freeze({
   id_conflict: { status: 409, title: 'The id is taken' },
   run_ended: { status: 409, title: 'The run has ended' },
   run_not_ended: { status: 409, title: 'The run has not ended' },
+  worker_ended: { status: 409, title: 'The worker has ended' },
+  worker_stopping: { status: 409, title: 'The worker is stopping' },
   run_removed: { status: 410, title: 'The run was removed' },
   body_too_large: { status: 413, title: 'The body is too large' },
   unsupported_media_type: { status: 415, title: 'The media type is not supported' },

@@ -1,4 +1,7 @@
-/** Wakes whoever waits in this process. A ring that is lost costs a poll interval, never a run. */
+/**
+ * Wakes whoever waits in this process; `db/wake.ts` carries rings to other replicas. A ring that is lost costs a poll
+ * interval, never a run.
+ */
 export class Bell<What = void> {
   private readonly listeners = new Set<(what: What) => void>();
 

@@ -1,6 +1,7 @@
 /** Hands the platform of this process to every module, with the routes that need nothing else. */
 import { type DynamicModule, Module } from '@nestjs/common';
 import { ThisReplica } from './http/this-replica.js';
+import { Traffic } from './http/traffic.js';
 import { VersionController } from './http/version.controller.js';
 import { WelcomeController } from './http/welcome.controller.js';
 import { Platform } from './platform.js';
@@ -14,9 +15,10 @@ export class PlatformModule {
       providers: [
         { provide: Platform, useValue: platform },
         { provide: ThisReplica, useValue: new ThisReplica(platform.config.name) },
+        { provide: Traffic, useValue: new Traffic() },
       ],
       controllers: [VersionController, WelcomeController],
-      exports: [Platform, ThisReplica],
+      exports: [Platform, ThisReplica, Traffic],
     };
   }
 }

@@ -18,7 +18,7 @@ export class Platform {
   ) {}
 }
 
-/** What this process has just made, for whoever waits for it here; others see it with their next pulse. */
+/** What this process has just made, or heard of from another replica, for whoever waits for it here. */
 export interface Bells {
   /** Something may have become claimable. */
   readonly claimable: Bell;
@@ -39,4 +39,6 @@ export interface Pools {
   readonly access: Pool;
   /** Whatever is asked for over HTTP. */
   readonly read: Pool;
+  /** Looks whether the database can be used: one connection that waits behind nothing. */
+  readonly probe: BytePool;
 }

@@ -1,16 +1,18 @@
 /**
  * Reaps and settles for replicas that are gone. It may only ever be late: it doesn't reap before its own keeper has
- * renewed twice since this process's sessions were last lost (after an outage the owners renew first), nor for one
- * lease time after the database's clock jumped against this machine's. Costs no statement when the pulse saw nothing.
+ * renewed several times since this process's sessions were last lost (after an outage the owners renew first, also those
+ * who find out later that it is over), nor for one lease time after the database's clock jumped against this machine's.
+ * Costs no statement when the pulse saw nothing.
  */
 
+import { renewalsUntilOthersRenewed } from '../execution/keeper/keeper.rules.js';
+import type { Config } from '../platform/config/config.js';
 import { type ClockSample, clockShiftMs } from '../platform/db/clock.rules.js';
 import type { Loop } from '../platform/loop.js';
 import type { Timing } from '../platform/time.js';
 import type { Pulse } from '../runs/claim.sql.js';
 import type { JanitorService } from '../runs/janitor.service.js';
 
-const RENEWALS_BEFORE_REAPING = 2;
 const CLOCK_JUMP_MS = 1_000;
 /** Looks at the clock that took no longer than this can tell a jump from their own round trips. */
 const SHARP_MS = 250;
@@ -30,7 +32,7 @@ export class JanitorLoop implements Loop {
   constructor(
     private readonly janitor: Pick<JanitorService, 'reap' | 'settle' | 'cancelOverdue'>,
     private readonly keeper: KeeperWitness,
-    private readonly leaseTtlMs: number,
+    private readonly config: Pick<Config, 'leaseTtlMs' | 'leaseRenewMs'>,
     private readonly timing: Timing,
   ) {}
 
@@ -58,7 +60,8 @@ export class JanitorLoop implements Loop {
   private mayReap(): boolean {
     if (this.keeper.clock) this.isSteady(this.keeper.clock);
     const isPatient = this.timing.monotonicMs() < this.patientUntilMs;
-    return this.keeper.stats.renewalsSinceLoss >= RENEWALS_BEFORE_REAPING && !isPatient;
+    const enough = renewalsUntilOthersRenewed(this.config.leaseRenewMs);
+    return this.keeper.stats.renewalsSinceLoss >= enough && !isPatient;
   }
 
   /**
@@ -68,7 +71,7 @@ export class JanitorLoop implements Loop {
   private isSteady(clock: ClockSample): boolean {
     if (clock.receivedAtMs - clock.sentAtMs > SHARP_MS) return false;
     const hasJumped = this.lastClock !== undefined && clockShiftMs(this.lastClock, clock).most > CLOCK_JUMP_MS;
-    if (hasJumped) this.patientUntilMs = this.timing.monotonicMs() + this.leaseTtlMs;
+    if (hasJumped) this.patientUntilMs = this.timing.monotonicMs() + this.config.leaseTtlMs;
     this.lastClock = clock;
     return !hasJumped;
   }

@@ -4,6 +4,7 @@
  */
 import { Executor } from '../execution/executor.js';
 import type { KeeperClient } from '../execution/keeper/keeper.client.js';
+import type { RenewedState } from '../execution/keeper/keeper.js';
 import { type Supervisor, startSupervisor } from '../execution/supervisor/supervisor.client.js';
 import { encodeId, newId } from '../kernel/ids.js';
 import { productVersion } from '../platform/http/product.js';
@@ -59,6 +60,11 @@ export async function beginLife(parts: LifeParts, isFirst: boolean, signal: Abor
         graceMs: config.killGraceMs,
         deadlineMs: config.toolDeadlineMs,
         http: { allow: config.httpAllow, userAgent: `capstan/${worker.version}`, caFile: config.caFile },
+        onGroupsOnly: (why) =>
+          log.info(
+            { code: 'groups_only', why },
+            'tools have no cgroup: what leaves its group by setsid is not stopped',
+          ),
       });
       if (await register(parts, worker, signal)) return new Life(parts, worker, supervisor);
       await supervisor.shutdown();
@@ -97,6 +103,9 @@ export class Life {
   private readonly runners: readonly LoopRunner[];
   private readonly unsubscribe: (() => void)[] = [];
   private declareOver: (end: LifeEnd) => void = () => undefined;
+  /** As the last renewal found it. */
+  private state: RenewedState = 'live';
+  private isEnding = false;
 
   constructor(
     private readonly parts: LifeParts,
@@ -121,7 +130,7 @@ export class Life {
         working.wake();
       },
     });
-    const janitorLoop = new JanitorLoop(janitor, keeper, config.leaseTtlMs, timing);
+    const janitorLoop = new JanitorLoop(janitor, keeper, config, timing);
     const work = new WorkLoop({
       holder: this.holder,
       executor: this.executor,
@@ -187,12 +196,14 @@ export class Life {
   }
 
   /**
-   * Ends a healthy life in order: nothing is claimed any more, unstarted runs go back, tools may end for `drainMs`, what
-   * is left is stopped with its grace, or at once when `force` aborts. The lease is renewed until the last end is
+   * Ends a healthy life in order. Before this first waits, nothing more is claimed and `draining` is on its way: behind
+   * it the database refuses claims and starts that are under way. Unstarted runs go back, tools may end for `drainMs`,
+   * what is left is stopped with its grace, or at once when `force` aborts. The lease is renewed until the last end is
    * written, and `stopped` is said only when no tool is left: from then on anybody may settle what this life held.
    */
   async end(drainMs: number, force: AbortSignal): Promise<void> {
     const { config, timing, log } = this.parts.platform;
+    this.isEnding = true;
     const loopsEnded = this.stopLoops();
     this.executor.drain();
     const drainingSaid = this.leave('draining', timing.monotonicMs() + drainMs + config.killGraceMs);
@@ -244,10 +255,21 @@ export class Life {
     this.unsubscribe.push(
       keeper.subscribe((event) => {
         if (event.type === 'failed') this.declareOver('keeper_gone');
+        if (event.type === 'renewed' && event.incarnation === this.worker.id) this.noteState(event.state);
         if (event.type === 'over' && event.incarnation === this.worker.id) this.declareOver('lease_over');
         if (event.type === 'supervisorSilent' && event.incarnation === this.worker.id) this.supervisor.destroy();
       }),
     );
+  }
+
+  /** Claims and starts go by the row itself; here it is only told. */
+  private noteState(state: RenewedState): void {
+    if (state === this.state || this.isEnding) return;
+    this.state = state;
+    const fields = { worker: encodeId('wrk', this.worker.id), running: this.running };
+    const { log } = this.parts.platform;
+    if (state === 'live') log.info({ code: 'worker_undrained', ...fields }, 'back in service: taking runs again');
+    else log.info({ code: 'worker_drained', ...fields }, 'out of service: taking no runs until that is undone');
   }
 
   private async stopLoops(): Promise<void> {

@@ -1,4 +1,5 @@
 /** The questions about the database as a whole: can it be written to, and how much waits. */
+import type { BytePool } from '../platform/db/byte-pool.js';
 import type { Pool } from '../platform/db/db.js';
 
 export interface DatabaseFacts {
@@ -7,14 +8,16 @@ export interface DatabaseFacts {
   readonly applied: boolean;
 }
 
-/** A write-capable round trip: taking a transaction id fails on a standby. */
-export async function probe(pool: Pool, newestMigration: string): Promise<DatabaseFacts> {
-  const rows = await pool.run<DatabaseFacts[]>(
-    (sql) => sql`
-    select pg_current_xact_id() is not null and current_setting('transaction_read_only') = 'off' as writable,
-           exists (select from schema_migrations where name = ${newestMigration}) as applied`,
-  );
-  return rows[0] ?? { writable: false, applied: false };
+/** Would a statement that writes be carried out? Takes no transaction id: it is asked all the time. */
+export async function probe(pool: BytePool, newestMigration: string): Promise<DatabaseFacts> {
+  const [facts] = await pool.run<DatabaseFacts>({
+    name: 'probe',
+    text: `
+    select not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' as writable,
+           exists (select from schema_migrations where name = $1) as applied`,
+    values: [newestMigration],
+  });
+  return facts ?? { writable: false, applied: false };
 }
 
 export interface QueueDepth {

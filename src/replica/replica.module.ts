@@ -1,6 +1,7 @@
 /** This process as one of many. */
-import { Module } from '@nestjs/common';
+import { Module, type OnModuleDestroy } from '@nestjs/common';
 import { ThisReplica } from '../platform/http/this-replica.js';
+import { Traffic } from '../platform/http/traffic.js';
 import { Platform } from '../platform/platform.js';
 import { RunMetrics } from '../runs/run.metrics.js';
 import { RunMetricsModule } from '../runs/run-metrics.module.js';
@@ -13,17 +14,22 @@ import { Replica } from './replica.service.js';
   providers: [
     {
       provide: ReadinessService,
-      useFactory: (platform: Platform) => new ReadinessService(platform),
-      inject: [Platform],
+      useFactory: (platform: Platform, traffic: Traffic) => new ReadinessService(platform, traffic),
+      inject: [Platform, Traffic],
     },
     {
       provide: Replica,
-      useFactory: (platform: Platform, readiness: ReadinessService, metrics: RunMetrics, self: ThisReplica) =>
-        new Replica(platform, readiness, metrics, self),
-      inject: [Platform, ReadinessService, RunMetrics, ThisReplica],
+      useFactory: (platform: Platform, metrics: RunMetrics, self: ThisReplica) => new Replica(platform, metrics, self),
+      inject: [Platform, RunMetrics, ThisReplica],
     },
   ],
   controllers: [HealthController],
   exports: [Replica, ReadinessService],
 })
-export class ReplicaModule {}
+export class ReplicaModule implements OnModuleDestroy {
+  constructor(private readonly readiness: ReadinessService) {}
+
+  onModuleDestroy(): void {
+    this.readiness.stop();
+  }
+}

@@ -11,7 +11,6 @@ import type { Platform } from '../platform/platform.js';
 import type { RunMetrics } from '../runs/run.metrics.js';
 import { beginLife, type Life } from './life.js';
 import { LoopMetrics } from './loop-runner.js';
-import type { ReadinessService } from './readiness.service.js';
 import { registerReplicaMetrics } from './replica.metrics.js';
 import { untilAborted } from './stop.js';
 
@@ -28,7 +27,6 @@ export class Replica {
 
   constructor(
     private readonly platform: Platform,
-    private readonly readiness: ReadinessService,
     private readonly runMetrics: RunMetrics,
     private readonly self: ThisReplica,
   ) {}
@@ -49,9 +47,8 @@ export class Replica {
    * any more except what callers still ask for.
    */
   async stop(force: AbortSignal): Promise<void> {
-    this.readiness.noteStopping();
     this.stopping.abort();
-    // A life that is being buried or begun ends by itself.
+    // A life that is being buried or begun is ended where that happens.
     await this.life?.end(this.platform.config.drainTimeoutMs, force);
     await this.living;
     await this.keeper?.close();
@@ -74,6 +71,8 @@ export class Replica {
       const parts = { platform, keeper, installationChain: chain, kind, runMetrics, loopMetrics };
       const life = await beginLife(parts, lives === 0, stopping.signal);
       if (!life) return;
+      // It was registered while the process was told to stop; nothing runs yet.
+      if (stopping.signal.aborted) return await life.end(0, stopping.signal);
       const begunAtMs = timing.monotonicMs();
       this.life = life;
       this.self.workerId = encodeId('wrk', life.worker.id);

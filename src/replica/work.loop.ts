@@ -16,9 +16,9 @@ const RECONCILE_EVERY_MS = 15_000;
 const PULSE_WHILE_HOLDING_MS = 1_500;
 
 export interface WorkLoopParts {
-  readonly holder: HolderService;
-  readonly executor: Executor;
-  readonly janitor: JanitorService;
+  readonly holder: Pick<HolderService, 'claim' | 'pulse'>;
+  readonly executor: Pick<Executor, 'accept' | 'cancel' | 'free' | 'reconcile' | 'size'>;
+  readonly janitor: Pick<JanitorService, 'promoteDue'>;
   readonly timing: Timing;
   readonly pollIntervalMs: number;
   /** Whether a tool that is started now would be let live: what is claimed before that could only be interrupted. */
@@ -32,6 +32,8 @@ export class WorkLoop implements Loop {
   private wantsClaim = true;
   private wantsPulse = true;
   private inDoubt = false;
+  /** As the last pulse found it. The claim has a guard of its own; this spares the database claims in vain. */
+  private isDraining = false;
   private pulsedAtMs = Number.NEGATIVE_INFINITY;
   private reconciledAtMs: number;
 
@@ -74,7 +76,7 @@ export class WorkLoop implements Loop {
   }
 
   private canClaim(): boolean {
-    return this.wantsClaim && this.parts.executor.free > 0 && this.parts.mayClaim();
+    return this.wantsClaim && !this.isDraining && this.parts.executor.free > 0 && this.parts.mayClaim();
   }
 
   private async reconcile(): Promise<void> {
@@ -91,10 +93,17 @@ export class WorkLoop implements Loop {
   private async claim(): Promise<void> {
     const { holder, executor } = this.parts;
     const limit = Math.min(executor.free, CLAIM_AT_MOST);
-    const runs = await holder.claim(limit);
-    for (const run of runs) executor.accept(run);
-    // Fewer than asked for: others may have skipped past each other, so nothing is concluded before the next pulse.
-    this.wantsClaim = runs.length === limit;
+    // What is made known while the answer is under way may have come too late for it.
+    this.wantsClaim = false;
+    try {
+      const runs = await holder.claim(limit);
+      for (const run of runs) executor.accept(run);
+      // Fewer than asked for: others may have skipped past each other, so nothing is concluded before the next pulse.
+      if (runs.length === limit) this.wantsClaim = true;
+    } catch (error) {
+      this.wantsClaim = true;
+      throw error;
+    }
   }
 
   private async pulse(): Promise<void> {
@@ -102,6 +111,7 @@ export class WorkLoop implements Loop {
     this.wantsPulse = false;
     this.pulsedAtMs = timing.monotonicMs();
     const pulse = await holder.pulse();
+    this.isDraining = pulse.draining;
     executor.cancel(pulse.canceled);
     if (pulse.due && (await janitor.promoteDue()) > 0) this.wantsClaim = true;
     if (pulse.claimable) this.wantsClaim = true;

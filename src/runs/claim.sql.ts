@@ -213,6 +213,8 @@ export function holdingsOf(pool: Pool, worker: string): Promise<Holding[]> {
 }
 
 export interface Pulse {
+  /** This life is out of service, or over: it would claim in vain. */
+  readonly draining: boolean;
   /** Something pending and due waits in a served queue. */
   readonly claimable: boolean;
   /** Some run's not-before instant has been reached. */
@@ -237,6 +239,7 @@ export async function pulse(
   const rows = await pool.run<Pulse[]>(
     (sql) => sql`
     select
+      not exists (select from workers where id = ${worker} and state = 'live') as draining,
       exists (
         select from live_runs
         where state = 'pending' and not_before is null

@@ -31,7 +31,7 @@ export function finishIfHeld(pool: Pool, worker: string, finishes: readonly Fini
     (sql) => sql`
     with ending as materialized (
       select l.run_id, i.state, i.code, case i.state when 'canceled' then l.cancel_kind else i.kind end as kind,
-             case i.state when 'canceled' then l.cancel_detail else i.detail end as detail,
+             case i.state when 'canceled' then concat_ws('; ', l.cancel_detail, nullif(i.detail, '')) else i.detail end as detail,
              i."exitCode" as exit_code, i.signal,
              nullif(i.output, 'null'::jsonb) as output, i."outputDigest" as output_digest, i.worker as by,
              i."workerName" as by_name, i.object, i.worker, i.chain

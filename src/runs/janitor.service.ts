@@ -4,7 +4,7 @@
  */
 import { encodeId } from '../kernel/ids.js';
 import type { ClockSample } from '../platform/db/clock.rules.js';
-import type { Platform } from '../platform/platform.js';
+import type { Bells, Platform, Pools } from '../platform/platform.js';
 import { cancelIfLive, findOverdue } from './cancel.sql.js';
 import { promoteDue } from './claim.sql.js';
 import type { RunMetrics } from './run.metrics.js';
@@ -15,11 +15,18 @@ import { findExpired, reapIfExpired } from './worker.sql.js';
 
 const BATCH = 200;
 
+/** What a janitor needs of its process. */
+export interface JanitorPlatform extends Pick<Platform, 'log' | 'timing'> {
+  readonly config: Pick<Platform['config'], 'maxRunDurationMs' | 'idempotencyTtlMs'>;
+  readonly pools: Pick<Pools, 'work' | 'submit'>;
+  readonly bells: Pick<Bells, 'claimable' | 'canceled'>;
+}
+
 export class JanitorService {
   private readonly by: { readonly id: string; readonly name: string };
 
   constructor(
-    private readonly platform: Platform,
+    private readonly platform: JanitorPlatform,
     worker: NewWorker,
     private readonly installationChain: string,
     private readonly metrics: RunMetrics,

@@ -49,7 +49,7 @@ import { WorkersService } from './workers.service.js';
     {
       provide: WorkersService,
       inject: [Platform],
-      useFactory: ({ pools }: Platform) => new WorkersService(pools.read),
+      useFactory: ({ pools }: Platform) => new WorkersService(pools),
     },
   ],
   exports: [RunsService],

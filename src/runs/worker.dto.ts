@@ -32,6 +32,11 @@ export class WorkerDto {
   @Documented((api) => api.ApiProperty({ type: String, format: 'date-time' }))
   leaseUntil: Date;
 
+  @Documented((api) =>
+    api.ApiProperty({ type: String, format: 'date-time', description: 'When it last renewed its lease.' }),
+  )
+  seenAt: Date;
+
   @Documented((api) => api.ApiProperty({ type: Boolean, description: 'Seen within the last 30 s.' }))
   connected: boolean;
 
@@ -68,7 +73,8 @@ export class WorkerListQuery {
 }
 
 export function workerDto(worker: WorkerView): WorkerDto {
-  const { id, name, kind, state, slots, queues, version, leaseUntil, connected, running, startedAt, endedAt } = worker;
+  const { id, name, kind, state, slots, queues, version, leaseUntil, seenAt, connected } = worker;
+  const { running, startedAt, endedAt } = worker;
   return {
     id: encodeId('wrk', id),
     name,
@@ -78,6 +84,7 @@ export function workerDto(worker: WorkerView): WorkerDto {
     queues,
     version,
     leaseUntil,
+    seenAt,
     connected,
     running,
     startedAt,

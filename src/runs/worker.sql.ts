@@ -1,5 +1,5 @@
 /** Worker rows: a life is registered, renewed, drained, stopped, or reaped when its lease ran out. */
-import { type Pool, records } from '../platform/db/db.js';
+import { type Pool, records, type Sql } from '../platform/db/db.js';
 import type { PagePlace } from '../platform/http/page.js';
 import type { NewWorker, WorkerState, WorkerView } from './worker.js';
 
@@ -34,10 +34,10 @@ export function registerIfNew(
 }
 
 /**
- * Moves a life to draining or stopped. Draining takes the lock that claim and start share, so neither is in flight
- * when it commits.
+ * Moves a life whose process is stopping to draining, then to stopped. Draining takes the lock that claim and start
+ * share, so neither is in flight when it commits; who drained it before has no say any more.
  *
- * guard     the life is live or draining, and not in that state already: a drain said again writes nothing
+ * guard     the life is live or draining, and this was not said already: said again it writes nothing
  * outcomes  whether it is in that state now
  */
 export async function leaveIfAlive(
@@ -52,12 +52,12 @@ export async function leaveIfAlive(
       select id from workers
       where id = ${worker}
         and state in ('live', 'draining')
-        and state <> ${state}                                -- an answer was lost: it is said and recorded once
+        and (state <> ${state} or drained_by is not null)    -- an answer was lost: it is said and recorded once
       for update
     ),
     life as (
       update workers w
-      set state = ${state}, ended_at = ${state === 'stopped' ? sql`db_clock()` : sql`null`}
+      set state = ${state}, drained_by = null, ended_at = ${state === 'stopped' ? sql`db_clock()` : sql`null`}
       from locked k where w.id = k.id
       returning w.name, w.state
     )
@@ -144,15 +144,29 @@ export function listWorkers(
 ): Promise<WorkerView[]> {
   return pool.run<WorkerView[]>(
     (sql) => sql`
-    select w.id, w.name, w.kind, w.slots, w.queues, w.version, w.state, w.lease_until, w.started_at, w.ended_at,
-           (select count(*)::integer from live_runs l where l.holder = w.id and l.state = 'running') as running,
-           w.state in ('live', 'draining')
-             and w.lease_until - w.ttl_ms * interval '1 millisecond'
-               > db_clock() - ${connectedMs} * interval '1 millisecond' as connected
+    select ${viewOf(sql, connectedMs)}
     from workers w
     where (w.state in ('live', 'draining') or w.ended_at > db_now() - interval '1 day')
       and ${after === undefined ? sql`true` : sql`(w.started_at, w.id) < (${after.at}, ${after.id})`}
     order by w.started_at desc, w.id desc
     limit ${limit}`,
   );
+}
+
+/** A life, however long ago it ended. */
+export async function findWorker(pool: Pool, connectedMs: number, id: string): Promise<WorkerView | undefined> {
+  const rows = await pool.run<WorkerView[]>(
+    (sql) => sql`select ${viewOf(sql, connectedMs)} from workers w where w.id = ${id}`,
+  );
+  return rows[0];
+}
+
+function viewOf(sql: Sql, connectedMs: number) {
+  const seenAt = sql`(w.lease_until - w.ttl_ms * interval '1 millisecond')`;
+  return sql`
+    w.id, w.name, w.kind, w.slots, w.queues, w.version, w.state, w.drained_by, w.lease_until, w.started_at, w.ended_at,
+    ${seenAt} as seen_at,
+    (select count(*)::integer from live_runs l where l.holder = w.id and l.state = 'running') as running,
+    w.state in ('live', 'draining')
+      and ${seenAt} > db_clock() - ${connectedMs} * interval '1 millisecond' as connected`;
 }

@@ -15,6 +15,10 @@ export interface NewWorker {
 
 export interface WorkerView extends NewWorker {
   readonly state: WorkerState;
+  /** Who drained it, a TypeID; null while draining: its process is stopping. */
+  readonly drainedBy: string | null;
+  /** When its lease was last renewed. */
+  readonly seenAt: Date;
   readonly leaseUntil: Date;
   readonly startedAt: Date;
   readonly endedAt: Date | null;

@@ -1,10 +1,16 @@
-/** `/v1/workers`: who executes runs. */
-import { Controller, Get, Query, Req, Res } from '@nestjs/common';
+/** `/v1/workers`: who executes runs, and who is taken out of service. */
+import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
+import { IdPipe } from '../platform/http/id.pipe.js';
+import { NoQuery } from '../platform/http/input.pipe.js';
+import { NoInput } from '../platform/http/json-body.interceptor.js';
 import { nextPage, pageOf } from '../platform/http/page.js';
-import { WorkerListQuery, WorkerPageDto, workerDto } from './worker.dto.js';
-import { WorkersService } from './workers.service.js';
+import { WorkerDto, WorkerListQuery, WorkerPageDto, workerDto } from './worker.dto.js';
+import { type WorkerAnswer, WorkersService } from './workers.service.js';
+
+const WORKER_ID = new IdPipe('wrk');
 
 @Documented((api) => api.ApiTags('workers'))
 @Controller('v1/workers')
@@ -30,4 +36,60 @@ export class WorkersController {
     const place = more && last ? { at: last.startedAt, id: last.id } : undefined;
     return { items: workers.map(workerDto), next: nextPage('wrk', request, reply, place) };
   }
+  @Documented((api) => api.ApiOperation({ operationId: 'getWorker', summary: 'Show a worker' }))
+  @Documented((api) => api.ApiOkResponse({ type: WorkerDto }))
+  @Get(':id')
+  async show(@Param('id', WORKER_ID) id: string, @Query() _query: NoQuery): Promise<WorkerDto> {
+    return workerDto(await this.workers.get(id));
+  }
+
+  @Documented((api) =>
+    api.ApiOperation({
+      operationId: 'drainWorker',
+      summary: 'Take a worker out of service',
+      description:
+        'Idempotent. From the answer on it claims and starts nothing; what it runs goes on to its end, what it had ' +
+        'claimed goes back. It lasts as long as this life of the process: started again, that is a new worker. A ' +
+        'worker that is `stopped` or `lost` is answered 409.',
+    }),
+  )
+  @Documented((api) => api.ApiOkResponse({ type: WorkerDto, description: 'The worker is draining.' }))
+  @Post(':id/drain')
+  @NoInput()
+  @HttpCode(200)
+  async drain(
+    @CurrentCaller() caller: RequestCaller,
+    @Param('id', WORKER_ID) id: string,
+    @Query() _query: NoQuery,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<WorkerDto> {
+    return answer(await this.workers.drain(caller, id), reply);
+  }
+
+  @Documented((api) =>
+    api.ApiOperation({
+      operationId: 'undrainWorker',
+      summary: 'Put a drained worker back into service',
+      description:
+        'Idempotent. A worker that is `stopped` or `lost`, or whose process is stopping, is answered 409: that is not ' +
+        'undone.',
+    }),
+  )
+  @Documented((api) => api.ApiOkResponse({ type: WorkerDto, description: 'The worker takes runs.' }))
+  @Post(':id/undrain')
+  @NoInput()
+  @HttpCode(200)
+  async undrain(
+    @CurrentCaller() caller: RequestCaller,
+    @Param('id', WORKER_ID) id: string,
+    @Query() _query: NoQuery,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<WorkerDto> {
+    return answer(await this.workers.undrain(caller, id), reply);
+  }
+}
+
+function answer({ worker, receipt }: WorkerAnswer, reply: FastifyReply): WorkerDto {
+  if (receipt !== null) void reply.header('audit-receipt', receipt);
+  return workerDto(worker);
 }

@@ -17,6 +17,8 @@ export interface BalancerOptions {
   readonly keepAlive?: boolean;
   /** nginx sends a POST again, to another member, when the first gave no answer or 503. */
   readonly repeatsPosts?: boolean;
+  /** `false`: HAProxy sends nothing again and goes by its health checks alone. */
+  readonly repeats?: boolean;
 }
 
 export interface Balancer {
@@ -125,7 +127,7 @@ function haproxyConfig(
   _folder: string,
   port: number,
   members: readonly number[],
-  { keepAlive = true }: BalancerOptions,
+  { keepAlive = true, repeats = true }: BalancerOptions,
 ): string {
   return `
 global
@@ -135,9 +137,8 @@ defaults
   timeout connect 2s
   timeout client 300s
   timeout server 300s
-  option redispatch 1
-  retries 3
-  retry-on conn-failure empty-response 503
+  timeout check 3s
+  ${repeats ? 'option redispatch 1\n  retries 3\n  retry-on conn-failure empty-response 503' : 'retries 0'}
   ${keepAlive ? 'option http-keep-alive' : 'option httpclose'}
 frontend in
   bind 127.0.0.1:${port}
@@ -146,7 +147,7 @@ backend capstan
   balance roundrobin
   option httpchk GET /readyz
   http-check expect status 200
-  default-server check inter 500ms fall 1 rise 1
+  default-server check inter 500ms fall 3 rise 1
   ${members.map((member, i) => `server r${i} 127.0.0.1:${member}`).join('\n  ')}
 `;
 }

@@ -2,10 +2,12 @@
  * A PostgreSQL as a fleet has it, durable, and everything that can happen to it: restarts of each kind, an outage, lost
  * sessions, a switch to a read-only standby. Clients reach it through `TcpProxy`s that follow it wherever it goes.
  */
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { chmod, cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { findBinaries } from '../../src/platform/postgres/binaries.js';
 import { openDataDirectory } from '../../src/platform/postgres/data-directory.js';
@@ -72,9 +74,7 @@ export class ChaosDatabase {
   async query<Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     const url = new URL(this.server.adminUrl);
     url.pathname = new URL(this.server.url).pathname;
-    const client = new pg.Client(url.href);
-    client.on('error', () => undefined);
-    await client.connect();
+    const client = await connected(url.href);
     try {
       return (await client.query<Row>(text, [...values])).rows;
     } finally {
@@ -125,7 +125,8 @@ export class ChaosDatabase {
   async switchToStandby(): Promise<{ back(): Promise<void> }> {
     const copy = join(this.folder, 'standby');
     await this.server.stop();
-    await cp(this.dataDir, copy, { recursive: true, preserveTimestamps: true });
+    // Not by Node: a thousand files take a busy event loop a minute.
+    await promisify(execFile)('cp', ['-a', this.dataDir, copy]);
     const standby = await startStandby(copy, this.flags);
     this.lead(standby.port);
     return {
@@ -156,6 +157,22 @@ export class ChaosDatabase {
     );
     const stat = readFileSync(`/proc/${row?.pid}/stat`, 'utf8');
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+  }
+}
+
+/** Also where clients take the last connection all the time: those that wait for their refusal count too. */
+async function connected(url: string): Promise<pg.Client> {
+  for (let attempt = 0; ; attempt += 1) {
+    const client = new pg.Client(url);
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      return client;
+    } catch (error) {
+      const isFull = error instanceof pg.DatabaseError && error.code === '53300';
+      if (!isFull || attempt === 100) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
   }
 }
 

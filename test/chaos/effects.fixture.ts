@@ -28,7 +28,7 @@ while True:
     n += 1
     if says and n % 10 == 1:
         print(n, flush=True)
-        with open(os.environ['CAPSTAN_EVENTS_FILE'], 'a') as events: events.write('{"type":"effect","data":{"n":%d}}\\n' % n)
+        with open(os.environ['CAPSTAN_EVENTS_FILE'], 'a') as events: events.write('{"type":"effect","n":%d}\\n' % n)
     if time.monotonic() >= end: break
     time.sleep(0.02)
 `;

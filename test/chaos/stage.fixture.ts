@@ -156,6 +156,14 @@ export class Stage {
     }
   }
 
+  /** All that a run wrote, as the first member reads it. */
+  async outputOf(id: string): Promise<string> {
+    const answer = await fetch(`${this.all()[0]?.url}/v1/runs/${id}/output`, {
+      headers: { authorization: `Bearer ${TOKEN}`, accept: 'text/plain' },
+    });
+    return answer.text();
+  }
+
   all(): Member[] {
     return [...this.members.values()];
   }

@@ -181,16 +181,17 @@ describe('the installation', () => {
     queues: ['default', 'gpu'],
     version: '0.1.0',
     leaseUntil: '2026-03-02T10:00:30.000Z',
+    seenAt: '2026-03-02T10:00:00.000Z',
     connected: true,
     running: 2,
     startedAt: '2026-03-02T09:00:00.000Z',
     endedAt: null,
   };
 
-  it('workers lists who executes runs', async () => {
+  it('F159 workers lists who executes runs, and when each was seen', async () => {
     const list = { items: [worker], next: null };
     const { stdout, asked } = await against(() => ({ body: list }), ['workers']);
-    expect(stdout).toBe('r1\tlive\tyes\t2\t4\t2026-03-02T10:00:30.000Z\twrk_1\t0.1.0\tdefault,gpu\n');
+    expect(stdout).toBe('r1\tlive\tyes\t2\t4\t2026-03-02T10:00:00.000Z\twrk_1\t0.1.0\tdefault,gpu\n');
     expect(asked.map(({ path, query }) => `${path}?${query}`)).toEqual(['/v1/workers?limit=200']);
     expect(JSON.parse((await against(() => ({ body: list }), ['workers', '--json'])).stdout)).toEqual(list);
   });

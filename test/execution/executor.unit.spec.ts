@@ -5,6 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { Executor, type ExecutorParts } from '../../src/execution/executor.js';
 import type { Launch, LaunchHandlers } from '../../src/execution/supervisor/launches.js';
 import type { StopCause } from '../../src/execution/supervisor/plan.js';
+import { encodeId } from '../../src/kernel/ids.js';
 import { readConfig } from '../../src/platform/config/config.js';
 import type { Holding } from '../../src/runs/claim.sql.js';
 import type { RunEnd } from '../../src/runs/holder.service.js';
@@ -19,6 +20,7 @@ const RUN: ClaimedRun = {
   spec: { argv: ['true'], successCodes: [0] },
   timeoutMs: null,
 };
+const NAME = encodeId('run', RUN.runId);
 
 const settle = async () => {
   for (let i = 0; i < 5; i += 1) await new Promise((resolve) => setImmediate(resolve));
@@ -28,6 +30,7 @@ const settle = async () => {
 function rig(over: { finish?: () => Promise<boolean>; appendOutput?: () => Promise<boolean> } = {}) {
   const did: string[] = [];
   const ends: RunEnd['outcome'][] = [];
+  const logged: unknown[] = [];
   const launched: { launch: Launch; handlers: LaunchHandlers }[] = [];
   const stops: StopCause[] = [];
   let answerStart: (granted: boolean) => void = () => undefined;
@@ -37,7 +40,7 @@ function rig(over: { finish?: () => Promise<boolean>; appendOutput?: () => Promi
   const parts: ExecutorParts = {
     platform: {
       config: config.config,
-      log: pino({ level: 'silent' }),
+      log: pino({}, { write: (line) => void logged.push(JSON.parse(line)) }),
       timing: { monotonicMs: () => performance.now(), delay: settle, random: () => 0 },
     },
     holder: {
@@ -76,12 +79,13 @@ function rig(over: { finish?: () => Promise<boolean>; appendOutput?: () => Promi
     return handlers;
   };
   const exit = (cause: 'self' | StopCause | 'deadline', exitCode = 0) =>
-    tool().onEnded({ exitCode, signal: null, cause, leftovers: false, verdict: null, at: 0 });
+    tool().onEnded({ exitCode, signal: null, cause, leftovers: false, killedAfterMs: null, verdict: null, at: 0 });
   return {
     executor,
     did,
     ends,
     launched,
+    logged,
     stops,
     tool,
     exit,
@@ -116,11 +120,12 @@ describe('open', () => {
   });
 
   it('S4-18 starts no tool when the start is refused, and gives the run back', async () => {
-    const { executor, did, launched, start } = rig();
+    const { executor, did, launched, logged, start } = rig();
     executor.accept(RUN);
     await start(false);
     expect(launched).toHaveLength(0);
     expect(did).toEqual(['start', 'finish canceled canceled', 'release', 'free']);
+    expect(logged).toMatchObject([{ code: 'run_start_refused', run: NAME }]);
   });
 
   it('ends a tool that a cancel stopped as canceled, and one that ended by itself before as what it was', async () => {
@@ -195,13 +200,23 @@ describe('open', () => {
     },
   );
 
-  it('a tool whose output is no longer ours to store is stopped', async () => {
-    const { executor, start, stops, tool } = rig({ appendOutput: async () => false });
+  it('a tool whose output is no longer ours to store is stopped, and the refusal is logged', async () => {
+    const { executor, logged, start, stops, tool } = rig({ appendOutput: async () => false });
     executor.accept(RUN);
     await start(true);
     tool().onOutput({ key: 1, source: 1, at: 0, bytes: Buffer.from('x') });
     await settle();
     expect(stops).toEqual(['lost']);
+    expect(logged).toMatchObject([{ code: 'run_write_refused', run: NAME, what: 'output' }]);
+  });
+
+  it('S4-18 an end that is no longer ours to write is logged', async () => {
+    const { executor, exit, logged, start } = rig({ finish: async () => false });
+    executor.accept(RUN);
+    await start(true);
+    exit('self');
+    await settle();
+    expect(logged).toMatchObject([{ code: 'run_end_refused', run: NAME, state: 'succeeded' }]);
   });
 });
 
@@ -264,8 +279,8 @@ describe('draining', () => {
 });
 
 describe('abandoned', () => {
-  it('stops tools and writes nothing', async () => {
-    const { executor, did, exit, start, stops } = rig();
+  it('stops tools, writes nothing, and logs each end that it keeps to itself', async () => {
+    const { executor, did, exit, logged, start, stops } = rig();
     executor.accept(RUN);
     await start(true);
     executor.abandon();
@@ -273,6 +288,7 @@ describe('abandoned', () => {
     await settle();
     expect(stops).toEqual(['lost']);
     expect(did.filter((what) => what.startsWith('finish'))).toEqual([]);
+    expect(logged).toMatchObject([{ code: 'run_end_withheld', run: NAME }]);
     expect(executor.size).toBe(0);
   });
 });

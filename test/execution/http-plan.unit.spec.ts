@@ -46,7 +46,7 @@ describe('the plan of a request', () => {
 
 describe('the end of a request', () => {
   const end = (cause: EndCause, verdict: Verdict | null): ToolEnd => {
-    return { exitCode: null, signal: null, leftovers: false, cause, verdict };
+    return { exitCode: null, signal: null, leftovers: false, killedAfterMs: null, cause, verdict };
   };
   const NEITHER = { exitCode: null, signal: null, kind: null };
 

@@ -14,8 +14,9 @@ import { openApiText } from '../openapi.js';
 const ROOT = resolve(import.meta.dirname, '../..');
 const STALE = 'stale: npm run generate';
 
-it('README.md shows the settings and the command line as they are declared', async () => {
+it('README.md shows the settings, the command line and the claim as they are in the source', async () => {
   const text = await withRegions('README.md', {
+    claim: fenced('sql', await statementOf('src/runs/claim.sql.ts', 'claimIfLive')),
     settings: settingsTable(),
     commands: fenced('text', await commandHelp()),
   });
@@ -42,6 +43,14 @@ async function withRegions(file: string, regions: Readonly<Record<string, string
     text = text.replace(region, (_all, begin: string, end: string) => `${begin}\n${content.trimEnd()}\n${end}`);
   }
   return text;
+}
+
+/** The SQL of an exported function, as it stands there. */
+async function statementOf(file: string, name: string): Promise<string> {
+  const source = await readFile(resolve(ROOT, file), 'utf8');
+  const [, sql = ''] = new RegExp(`function ${name}\\([^]*?=> sql\`\\n([^]*?)\`,\\n`).exec(source) ?? [];
+  expect(sql, `${file} has no statement of ${name}`).not.toBe('');
+  return sql.replace(/^ {4}/gm, '');
 }
 
 function fenced(language: string, text: string): string {

@@ -39,6 +39,18 @@ const HTTP_RUN = 'src/execution/supervisor/http-run.ts';
 const HTTP_SPEC = 'src/runs/http-spec.dto.ts';
 const PLAN = 'src/execution/plan.rules.ts';
 
+const CGROUP = 'src/execution/supervisor/cgroup.ts';
+const TOOL_CGROUPS = 'src/execution/supervisor/tool-cgroups.ts';
+const PROCESSES = 'src/execution/supervisor/processes.ts';
+const OUTCOME = 'src/execution/outcome.rules.ts';
+const CGROUP_TOOLS = 'test/execution/supervisor/cgroup.process.spec.ts';
+const CGROUP_FACTS = 'test/execution/supervisor/cgroup.unit.spec.ts';
+const CANCELS = 'test/execution/cancel.process.spec.ts';
+
+const EXECUTOR = 'src/execution/executor.ts';
+const CAPTURE = 'src/execution/capture.ts';
+const EXECUTIONS = 'test/execution/executor.unit.spec.ts';
+
 const STATEMENTS = 'test/runs/statements.contract.spec.ts';
 const RACES = 'test/runs/races.contract.spec.ts';
 const QUEUE = 'test/runs/queue.contract.spec.ts';
@@ -64,13 +76,19 @@ const REQUEST_RULES = 'test/execution/requester/rules.unit.spec.ts';
 const HTTP_SPECS = 'test/runs/http-spec.api.spec.ts';
 const HTTP_PLANS = 'test/execution/http-plan.unit.spec.ts';
 
+const READINESS = 'test/replica/readiness-rules.unit.spec.ts';
+const READINESS_SEEN = 'test/replica/readiness.process.spec.ts';
+const READINESS_STARTS = 'test/replica/readiness-start.process.spec.ts';
+const READINESS_STOPS = 'test/replica/readiness-stop.process.spec.ts';
+
 const RUNS = 'src/runs/runs.service.ts';
 const RUNS_EDGE = 'src/runs/runs.controller.ts';
 const RUNS_MODULE = 'src/runs/runs.module.ts';
 const HOLDER = 'src/runs/holder.service.ts';
 const ENDS = 'src/runs/ends.service.ts';
 const RERUNS = 'test/runs/rerun.api.spec.ts';
-const WAITS = 'test/runs/wait.api.spec.ts';
+const WAITS = 'test/runs/waiters.api.spec.ts';
+const HOSTILE = 'test/platform/http/hostile.api.spec.ts';
 
 const REPORTS_SQL = 'src/runs/reports.sql.ts';
 const REPORT_RULES = 'src/execution/report.rules.ts';
@@ -94,8 +112,28 @@ const CLI_SUBMITS = 'test/cli/submit.process.spec.ts';
 const CLI_PIPES = 'test/cli/closed-pipe.process.spec.ts';
 const CLI_USAGE = 'test/cli/usage.unit.spec.ts';
 
+const WAKE = 'src/platform/db/wake.ts';
+const WAKE_RULES = 'src/platform/db/wake.rules.ts';
+const WORK = 'src/replica/work.loop.ts';
+const WAKES = 'test/platform/db/wake.contract.spec.ts';
+const WAKE_WORDS = 'test/platform/db/wake-rules.unit.spec.ts';
+const WORKS = 'test/replica/work-loop.unit.spec.ts';
+
 /** @returns {Mutation} */
 const mutation = (name, file, test, ...edits) => ({ name, file, test, edits });
+
+const DRAIN = 'src/runs/drain.sql.ts';
+const DRAINS = 'test/runs/workers-drain.contract.spec.ts';
+const DRAIN_WORKS = 'test/replica/drain.contract.spec.ts';
+const DRAIN_STOPS = 'test/replica/drain.process.spec.ts';
+const CLI_WORKERS = 'test/cli/workers.process.spec.ts';
+
+const JANITOR = 'src/runs/janitor.service.ts';
+const JANITOR_LOOP = 'src/replica/janitor.loop.ts';
+const CROWD = 'test/runs/settle-crowd.contract.spec.ts';
+const JANITOR_STEPS = 'test/replica/janitor-loop.unit.spec.ts';
+const KEEPER_RULES = 'src/execution/keeper/keeper.rules.ts';
+const KEEPER_RULES_SPEC = 'test/execution/keeper/keeper-rules.unit.spec.ts';
 
 /** @type {readonly Mutation[]} */
 export const MUTATIONS = [
@@ -273,14 +311,17 @@ export const MUTATIONS = [
   ),
   mutation('reap does not lock the worker row', WORKER, RACES, ['      for update of w skip locked\n', '']),
   mutation('a drain does not lock the worker row', WORKER, RACES, [
-    '            -- an answer was lost: it is said and recorded once\n      for update\n',
+    '    -- an answer was lost: it is said and recorded once\n      for update\n',
     '\n',
   ]),
   mutation('a life that is over leaves once more', WORKER, RECORDED, [
-    `        and state in ('live', 'draining')\n        and state <>`,
-    '        and state <>',
+    `        and state in ('live', 'draining')\n        and (state <>`,
+    '        and (state <>',
   ]),
-  mutation('a drain is recorded each time it is said', WORKER, RECORDED, ['        and state <> ${state} ', '      ']),
+  mutation('a drain is recorded each time it is said', WORKER, RECORDED, [
+    '        and (state <> ${state} or drained_by is not null)    ',
+    '        ',
+  ]),
   mutation('settle of what a live worker holds', SETTLE, STATEMENTS, [
     `        and w.state in ('lost', 'stopped')                   -- and that life is over\n`,
     '',
@@ -357,10 +398,7 @@ export const MUTATIONS = [
     'test/execution/supervisor/output.process.spec.ts',
     ['return bytes + CHUNK_OVERHEAD_BYTES;', 'return bytes;'],
   ),
-  mutation('a stop waits for its tools for ever', 'src/execution/executor.ts', 'test/execution/executor.unit.spec.ts', [
-    ' && timing.monotonicMs() < untilMs',
-    '',
-  ]),
+  mutation('a stop waits for its tools for ever', EXECUTOR, EXECUTIONS, [' && timing.monotonicMs() < untilMs', '']),
   mutation('credit for what is not stored', 'src/execution/gatherer.ts', OUTPUT_WRITES, [
     '      if (!this.lost) await this.store(batch);\n',
     '      if (!this.lost) void this.store(batch);\n',
@@ -1040,5 +1078,279 @@ export const MUTATIONS = [
   mutation('client: a run that goes on looks interrupted', 'src/cli/failure.ts', CLI_LOGS, [
     "detail && exit === 'interrupted' ? detail : ",
     '',
+  ]),
+
+  // wake-ups
+  mutation('a replica that listens anew does not ask what it missed', WAKE, WAKES, [
+    '    this.relay(WAKE_WORDS);\n',
+    '',
+  ]),
+  mutation('a replica hears itself', WAKE_RULES, WAKE_WORDS, [' || message.from === self', '']),
+  mutation('what others told is told again', WAKE, WAKES, ['    if (this.isRelaying) return;\n', '']),
+  mutation('each ring is a NOTIFY of its own', WAKE, WAKES, [
+    '    await this.platform.timing.delay(QUIET_MS, this.stopping.signal);\n',
+    '',
+  ]),
+  mutation('what could not be told is forgotten', WAKE, WAKES, [
+    '      for (const word of words) this.untold.add(word);\n',
+    '',
+  ]),
+  mutation('a silent connection is listened to for ever', WAKE, WAKES, [
+    '    await session.query(LISTEN);\n    this.failures',
+    '    this.failures',
+  ]),
+  mutation('a cancel is told to nobody', WAKE_RULES, WAKES, [
+    "['claimable', 'canceled'] as const",
+    "['claimable'] as const",
+  ]),
+  mutation('strangers can make a replica fail', WAKE_RULES, WAKE_WORDS, [
+    '  } catch {\n    return undefined;',
+    '  } catch (error) {\n    throw error;',
+  ]),
+  mutation('what is told during a claim is forgotten after it', WORK, WORKS, [
+    'if (runs.length === limit) this.wantsClaim = true;',
+    'this.wantsClaim = runs.length === limit;',
+  ]),
+  // drain
+  mutation('a person drains whatever there is', DRAIN, DRAINS, [
+    `        and state = 'live'                                   -- said once, and never to a life that is over\n`,
+    '',
+  ]),
+  mutation('the drain of a person does not lock the worker row', DRAIN, DRAINS, [
+    '      for update\n    ),\n    drained as',
+    '    ),\n    drained as',
+  ]),
+  mutation('an undrain of what is not draining', DRAIN, DRAINS, [`        and state = 'draining'\n`, '']),
+  mutation('an undrain of a process that is stopping', DRAIN, DRAINS, [
+    '        and drained_by is not null                           -- not by a process that is stopping\n',
+    '',
+  ]),
+  mutation('a process that stops leaves the drain of a person as it was', WORKER, DRAINS, [
+    '(state <> ${state} or drained_by is not null)',
+    'state <> ${state}',
+  ]),
+  mutation('a process that stops may be undrained', WORKER, DRAINS, ['drained_by = null, ended_at', 'ended_at']),
+  mutation('a pulse says nothing of a drain', CLAIM, DRAINS, [
+    "not exists (select from workers where id = ${worker} and state = 'live') as draining",
+    'false as draining',
+  ]),
+  mutation('a life that drains claims on in vain', WORK, DRAIN_WORKS, [' && !this.isDraining', '']),
+  mutation('a replica that stops does not say so', 'src/replica/life.ts', DRAIN_STOPS, [
+    "this.leave('draining', timing.monotonicMs() + drainMs + config.killGraceMs)",
+    'Promise.resolve()',
+  ]),
+  mutation('a life begun while its process stops is left alone', 'src/replica/replica.service.ts', DRAIN_STOPS, [
+    '      if (stopping.signal.aborted) return await life.end(0, stopping.signal);\n',
+    '',
+  ]),
+  mutation('client: one of several workers of a name is guessed', 'src/cli/workers.ts', CLI_WORKERS, [
+    'if (one && others.length === 0) return one.id;',
+    'if (one) return one.id;',
+  ]),
+  mutation('client: a drain is waited for in spite of its end', 'src/cli/workers.ts', CLI_WORKERS, [
+    "if (state === 'live') {",
+    "if (state === '') {",
+  ]),
+  mutation('client: what stands behind the name of a group is lost', 'src/cli/commands.ts', CLI_WORKERS, [
+    ' ...group,',
+    '',
+  ]),
+
+  // janitors: what the statements of architecture §3 and their callers promise beside the guards above
+  mutation('a start sent again is refused', CLAIM, RACES, [
+    `((l.state = 'claimed' and l.cancel_requested_at is null) or l.state = 'running')`,
+    `(l.state = 'claimed' and l.cancel_requested_at is null)`,
+  ]),
+  mutation('release does not lock the run', CLAIM, RACES, [
+    `        and l.state = 'claimed'\n      order by l.run_id\n      for update of l\n`,
+    `        and l.state = 'claimed'\n      order by l.run_id\n`,
+  ]),
+  mutation('renewal of whoever there is', RENEW, RENEWS, [
+    '     where id = $1::uuid                        -- this life, and no other of the same name\n',
+    '     where $1::uuid is not null\n',
+  ]),
+  mutation('renewal only of what has not expired', RENEW, RENEWS, [
+    `       and state in ('live', 'draining')        -- neither stopped nor reaped\n`,
+    `       and state in ('live', 'draining') and lease_until > db_clock()\n`,
+  ]),
+  mutation('reap of a life that is over', WORKER, RACES, [
+    `      where w.state in ('live', 'draining')\n        and w.lease_until < db_clock()\n      order by w.id\n`,
+    '      where w.lease_until < db_clock()\n      order by w.id\n',
+  ]),
+  mutation('a reap leaves no entry', WORKER, RACES, [
+    'select count(*) as n from entry e cross join lateral audit_append(e.chains, e.payloads, e.run_ids)\n    )\n    select r.id',
+    'select count(*) as n from entry e\n    )\n    select r.id',
+  ]),
+  mutation('a requeue raises the fence', SETTLE, CROWD, [
+    `      set state = 'pending', holder = null,`,
+    `      set state = 'pending', fence = l.fence + 1, holder = null,`,
+  ]),
+  mutation('a requeue goes to the end of its queue', SETTLE, CROWD, [
+    `      set state = 'pending', holder = null,`,
+    `      set state = 'pending', position = default, holder = null,`,
+  ]),
+  mutation('a janitor takes the word of another for its own', JANITOR, CROWD, [
+    'const settled = await settleIfOrphaned(\n',
+    "const settled: Settled[] = orphans.map(({ runId }) => ({ runId, result: 'interrupted' }));\n    await settleIfOrphaned(\n",
+  ]),
+  mutation('a janitor settles all there is at once', JANITOR, CROWD, ['const BATCH = 200;', 'const BATCH = 20_000;']),
+  mutation('a janitor settles one batch only', JANITOR_LOOP, JANITOR_STEPS, [
+    '    this.seen = { ...this.seen, orphaned: settled.length > 0 };\n',
+    '',
+  ]),
+  mutation('a janitor reaps before its own keeper has renewed', JANITOR_LOOP, JANITOR_STEPS, [
+    'this.keeper.stats.renewalsSinceLoss >= enough && ',
+    '',
+  ]),
+  mutation('a janitor reaps right after the clock jumped', JANITOR_LOOP, JANITOR_STEPS, [
+    'this.keeper.stats.renewalsSinceLoss >= enough && !isPatient',
+    'this.keeper.stats.renewalsSinceLoss >= enough',
+  ]),
+  mutation('a janitor trusts a clock that just jumped', JANITOR_LOOP, JANITOR_STEPS, [
+    'return !hasJumped;',
+    'return true;',
+  ]),
+  mutation('a janitor trusts a look at the clock that took long', JANITOR_LOOP, JANITOR_STEPS, [
+    '    if (clock.receivedAtMs - clock.sentAtMs > SHARP_MS) return false;\n',
+    '',
+  ]),
+  mutation('a promotion of what is held', CLAIM, QUEUE, [
+    `      where state = 'pending'\n        and not_before <= db_now()\n      order`,
+    '      where not_before <= db_now()\n      order',
+  ]),
+  mutation('output dropped of what does not run', OUTPUT, OUTPUTS, [
+    `        and fence = $3\n        and state = 'running'\n      for key share\n    ),\n    dropped`,
+    `        and fence = $3\n      for key share\n    ),\n    dropped`,
+  ]),
+  mutation('output dropped on an unlocked look at the run', OUTPUT, OUTPUTS, [
+    `      for key share\n    ),\n    dropped`,
+    `    ),\n    dropped`,
+  ]),
+  mutation('the table lets settle requeue in spite of a cancel request', MACHINE, STATEMENTS, [
+    `row('8', 'settle', ['claimed'], ['holder_gone', 'no_cancel']`,
+    `row('8', 'settle', ['claimed'], ['holder_gone']`,
+  ]),
+  mutation('a janitor reaps before the last owner is back from an outage', KEEPER_RULES, KEEPER_RULES_SPEC, [
+    'statementLimitMs(renewMs) + LONGEST_BACKOFF_MS + NEXT_TRY_MS;',
+    'renewMs;',
+  ]),
+  mutation('KILL stops at the process group', PROCESSES, CGROUP_TOOLS, ['    this.#cgroup?.kill();\n', '']),
+  mutation('an end is told while the cgroup lives', PROCESSES, CGROUP_TOOLS, [
+    'return this.#cgroup === null || !this.#cgroup.isPopulated();',
+    'return true;',
+  ]),
+  mutation('TERM stops at the process group', PROCESSES, CGROUP_FACTS, [
+    'for (const pid of outside) signalProcess(pid, signal);',
+    '',
+  ]),
+  mutation('TERM twice for those of the group', PROCESSES, CGROUP_FACTS, [
+    '.filter((pid) => groupOf(pid) !== this.pgid)',
+    '',
+  ]),
+  mutation('a kernel without cgroup.kill kills nothing', CGROUP, CGROUP_FACTS, [
+    "for (const pid of this.members()) signalProcess(pid, 'SIGKILL');",
+    '',
+  ]),
+  mutation('the supervisor stays in the cgroup of its tool', TOOL_CGROUPS, CGROUP_TOOLS, [
+    '      enter(dirname(this.folder));\n',
+    '',
+  ]),
+  mutation('a tool is born beside its cgroup', TOOL_CGROUPS, CGROUP_TOOLS, ['      enter(cgroup.path);\n', '']),
+  mutation('the cgroup of a tool stays', 'src/execution/supervisor/fleet.ts', CGROUP_TOOLS, [
+    'if (spawned.cgroup !== null) this.#track(spawned.cgroup.remove());',
+    '',
+  ]),
+  mutation('a lost tool is killed without its cgroup', 'src/execution/supervisor/launches.ts', CGROUP_TOOLS, [
+    'cgroups === null ? null : toolCgroup(cgroups, key)',
+    'null',
+  ]),
+  mutation('what a dead supervisor left lives on', 'src/execution/supervisor/supervisor.client.ts', CGROUP_TOOLS, [
+    'cgroup === null ? undefined : removeCgroupsOfDead(cgroup)',
+    'undefined',
+  ]),
+  mutation('the cgroups of a living supervisor are taken for those of a dead one', TOOL_CGROUPS, CGROUP_TOOLS, [
+    "return life === null || life.start !== start || life.state === 'Z' || life.state === 'X';",
+    'return true;',
+  ]),
+  mutation('the cgroups of another namespace are taken for those of a dead one', TOOL_CGROUPS, CGROUP_TOOLS, [
+    'namespace !== namespaceOfPids() || ',
+    '',
+  ]),
+  mutation('a number that was given away again stands for the dead', TOOL_CGROUPS, CGROUP_TOOLS, [
+    'life.start !== start || ',
+    '',
+  ]),
+  mutation('a tool fails where no cgroup can be had', TOOL_CGROUPS, CGROUP_TOOLS, [
+    '      return null;\n    }\n  }\n\n  /** False',
+    '      throw error;\n    }\n  }\n\n  /** False',
+  ]),
+  mutation('a canceled run hides that its tool had to be killed', OUTCOME, CANCELS, [
+    "detail: howItWasKilled(end) ?? ''",
+    "detail: ''",
+  ]),
+
+  // What a balancer sees.
+  mutation('one look that failed takes a replica out', 'src/replica/readiness.rules.ts', READINESS, [
+    'const SEEN_IN_A_ROW = 2;',
+    'const SEEN_IN_A_ROW = 1;',
+  ]),
+  mutation('a slow database is taken for silent', 'src/replica/readiness.rules.ts', READINESS_SEEN, [
+    'const SILENT_TICKS = 9;',
+    'const SILENT_TICKS = 4;',
+  ]),
+  mutation('a silent database is waited for', 'src/replica/readiness.rules.ts', READINESS_SEEN, [
+    'const SILENT_TICKS = 9;',
+    'const SILENT_TICKS = 90;',
+  ]),
+  mutation('answers to others are no sign of life', 'src/replica/readiness.rules.ts', READINESS, [
+    'if (sign.othersAnswered) return { ...view, failures: 0, silentTicks: 0 };',
+    '',
+  ]),
+  mutation('a read-only database is ready', 'src/replica/readiness.rules.ts', READINESS, [
+    'if (sign.writable) return',
+    'if (true) return',
+  ]),
+  mutation('the port is opened to all before the start is over', 'src/platform/http/traffic.ts', READINESS_STARTS, [
+    "if (this.phase !== 'starting' || ALWAYS_OPEN.has(route)) return undefined;",
+    'if (this.phase) return undefined;',
+  ]),
+  mutation('a server gives up waiting for the lock', 'src/boot.ts', READINESS_STARTS, [
+    'waitMs: Number.POSITIVE_INFINITY',
+    'waitMs: 1',
+  ]),
+  mutation('a replica that stops is ready', 'src/platform/http/traffic.ts', READINESS_STOPS, [
+    "this.phase = 'stopping';",
+    '',
+  ]),
+  mutation('no balancer has time to notice', 'src/replica/stop.ts', READINESS_STOPS, [
+    'const NOTICED_AFTER_MS = 2_000;',
+    'const NOTICED_AFTER_MS = 0;',
+  ]),
+  mutation('what is under way has no time when the port closes', 'src/platform/http/traffic.ts', READINESS_STOPS, [
+    'this.answerUntilMs = this.stoppingAtMs + answerMs;',
+    '',
+  ]),
+  mutation('the server has no bounds of its own', DB, 'test/platform/db/sessions.process.spec.ts', [
+    'idle_in_transaction_session_timeout: 3_000',
+    'idle_in_transaction_session_timeout: 0',
+  ]),
+
+  // what a lost life still wanted to write is told
+  mutation('an end that a lost life keeps to itself is not logged', EXECUTOR, EXECUTIONS, [
+    "{ code: 'run_end_withheld', ...about }",
+    '{}',
+  ]),
+  mutation('a write that was refused because the run is lost is not logged', CAPTURE, EXECUTIONS, [
+    "{ code: 'run_write_refused', run, fence: this.run.fence, what }",
+    '{}',
+  ]),
+  mutation('an end that was refused is not logged', EXECUTOR, EXECUTIONS, [
+    "{ code: 'run_end_refused', ...about }",
+    '{}',
+  ]),
+  // many replicas behind a balancer
+  mutation('an answer is lost with the body that nobody read', 'src/platform/http/app.ts', HOSTILE, [
+    'done(null, lingering(request, reply, payload));',
+    'done();',
   ]),
 ];

@@ -3,13 +3,21 @@ import type { ClockSample } from '../../src/platform/db/clock.rules.js';
 import { JanitorLoop } from '../../src/replica/janitor.loop.js';
 import type { Pulse } from '../../src/runs/claim.sql.js';
 
-const QUIET: Pulse = { claimable: false, due: false, canceled: [], leaseOver: false, orphaned: false, overdue: false };
+const QUIET: Pulse = {
+  draining: false,
+  claimable: false,
+  due: false,
+  canceled: [],
+  leaseOver: false,
+  orphaned: false,
+  overdue: false,
+};
 const TTL_MS = 30_000;
 
 /** The loop with a janitor that only writes down what it was asked for. */
 function rig(settles: number[] = []) {
   const asked: string[] = [];
-  const keeper = { clock: undefined as ClockSample | undefined, stats: { renewalsSinceLoss: 2 } };
+  const keeper = { clock: undefined as ClockSample | undefined, stats: { renewalsSinceLoss: 3 } };
   let now = 0;
   let found: ClockSample | undefined;
   const janitor = {
@@ -27,7 +35,7 @@ function rig(settles: number[] = []) {
     },
   };
   const timing = { monotonicMs: () => now, delay: async () => undefined, random: () => 0 };
-  const loop = new JanitorLoop(janitor, keeper, TTL_MS, timing);
+  const loop = new JanitorLoop(janitor, keeper, { leaseTtlMs: TTL_MS, leaseRenewMs: 5_000 }, timing);
   return {
     loop,
     asked,
@@ -71,13 +79,13 @@ describe('the janitor', () => {
     expect(asked).toEqual(['settle']);
   });
 
-  it('does not reap before its own keeper has renewed twice since sessions were lost', async () => {
+  it('does not reap before its own keeper has renewed so often that those who found the database later have too', async () => {
     const { loop, asked, keeper } = rig([0]);
-    keeper.stats.renewalsSinceLoss = 1;
+    keeper.stats.renewalsSinceLoss = 2;
     loop.notePulse({ ...QUIET, leaseOver: true });
     await loop.step();
     expect(asked).toEqual([]);
-    keeper.stats.renewalsSinceLoss = 2;
+    keeper.stats.renewalsSinceLoss = 3;
     loop.notePulse({ ...QUIET, leaseOver: true });
     await loop.step();
     expect(asked).toEqual(['reap', 'settle']);

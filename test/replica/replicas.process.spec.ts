@@ -134,11 +134,6 @@ it('S4-04 only a worker that serves a queue takes its runs', async () => {
   for (const run of ordinary) expect((await ended(other, run.id)).worker?.name).not.toBe('gpu1');
 });
 
-it('S1-04 a run that nobody announced to its worker is found by the poll', async () => {
-  const run = await submit(at(0), ['true'], 'gpu');
-  expect(await ended(at(1), run.id)).toMatchObject({ state: 'succeeded', worker: { name: 'gpu1' } });
-});
-
 it('S4-26 a supervisor that is killed ends its runs as lost, stops their tools, and the replica works on', async () => {
   const run = await submit(at(0), ['sh', '-c', 'echo $$; exec sleep 300'], 'gpu');
   const gpu = at(3);

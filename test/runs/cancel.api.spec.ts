@@ -171,6 +171,9 @@ it('S4-48 no route puts a started run back: its state only ever goes to canceled
     'POST /v1/runs',
     'POST /v1/runs/{id}/cancel',
     'POST /v1/runs/{id}/rerun',
+    // What becomes of a worker's runs is not in their hands either.
+    'POST /v1/workers/{id}/drain',
+    'POST /v1/workers/{id}/undrain',
   ]);
   const session = await surface.session();
   for (const lease of ['10 minutes', '-10 minutes']) {

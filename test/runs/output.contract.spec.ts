@@ -168,4 +168,22 @@ describe('dropOutputIfHeld', () => {
     expect(await stored(id)).toEqual(['a', 'b', 'c']);
     expect(await cuts(id)).toEqual([]);
   });
+
+  it('S4-18 before the start nothing is dropped', async () => {
+    const worker = await ground.worker();
+    const id = await ground.runIn('claimed', { holder: worker });
+    expect(await dropOutputIfHeld(bytePool, worker, ground.hold(id), cut)).toBe(false);
+  });
+
+  it('S4-18 of a run that was taken away while the cut waited for it nothing is dropped', async () => {
+    const [worker, other] = [await ground.worker(), await ground.worker()];
+    const id = await runThatWrote(worker, 'abc');
+    const locks = [
+      ['select 1 from live_runs where run_id = $1 for update', [id]],
+      ['update live_runs set holder = $2, fence = fence + 1 where run_id = $1', [id, other]],
+    ] as const;
+    const drop = () => dropOutputIfHeld(bytePool, worker, ground.hold(id), cut);
+    expect(await ground.behind(locks, 1, drop, 'commit')).toBe(false);
+    expect(await stored(id)).toEqual(['a', 'b', 'c']);
+  });
 });

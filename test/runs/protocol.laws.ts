@@ -1,7 +1,7 @@
 /** The laws of a run's life, checked after every step of the search, and what is worth having seen on the way. */
 import type { EndState } from '../../src/runs/run.js';
 import { isEnded } from '../../src/runs/run.machine.js';
-import { ENDING, type Run, type State } from './protocol.state.js';
+import { ENDING, type Run, type State, type Worker } from './protocol.state.js';
 import type { Step } from './search.js';
 
 export const LAWS = {
@@ -12,6 +12,8 @@ export const LAWS = {
   tool: 'a tool runs only while its run reads running under its worker',
   audit: 'each audited change has exactly one entry',
   owner: 'what a live holder runs is ended by nobody else',
+  over: 'a life that is over never changes',
+  stop: 'a process that is stopping is never put back into service',
 } as const;
 
 export function brokenLaw(before: State, after: State): string | undefined {
@@ -32,12 +34,17 @@ export function brokenLaw(before: State, after: State): string | undefined {
     const due = [is.at === 'absent' ? 0 : 1, isEnded(is.at) ? 1 : 0, is.flagged ? 1 : 0, is.returned];
     if ([submitted, ended, flagged, requeued].some((n, i) => n !== due[i])) return LAWS.audit;
   }
+  for (let w = 0; w < after.workers.length; w += 1) {
+    const [was, is] = [before.workers[w] as Worker, after.workers[w] as Worker];
+    if ((was.row === 'lost' || was.row === 'stopped') && is.row !== was.row) return LAWS.over;
+    if (is.stopping && is.row === 'live') return LAWS.stop;
+  }
   return undefined;
 }
 
-/** Everything has ended; or no process is left, and what waits is pending. */
+/** Everything has ended; or nobody is left in service, and what waits is pending. */
 export function isGoal(state: State): boolean {
-  const nobody = state.workers.every((worker) => !worker.up);
+  const nobody = state.workers.every((worker) => !worker.up || (worker.row === 'draining' && !worker.stopping));
   return state.runs.every((run) => isEnded(run.at) || (nobody && (run.at === 'pending' || run.at === 'absent')));
 }
 

@@ -8,7 +8,19 @@ import type { Setting, Weakness } from './protocol.state.js';
 import { type Found, search } from './search.js';
 
 const MAX_STATES = 400_000;
-const CALM = { workers: 2, runs: 1, lost: 0, twice: 0, crash: 0, outage: 0, jump: 0, cancel: 0, drain: 0 } as const;
+const CALM = {
+  workers: 2,
+  runs: 1,
+  lost: 0,
+  twice: 0,
+  crash: 0,
+  outage: 0,
+  jump: 0,
+  cancel: 0,
+  drain: 0,
+  service: 0,
+  grace: 0,
+} as const;
 
 function story(found: Found): string {
   return found.law === undefined ? 'every law holds' : [`BROKEN: ${found.law}`, ...found.path].join('\n  ');
@@ -28,7 +40,7 @@ const WORLDS: readonly [title: string, setting: Setting, met: readonly string[]]
   ],
   [
     'F009 a jump of the database clock, and an outage longer than the lease',
-    { ...CALM, jump: 1, outage: 1 },
+    { ...CALM, jump: 1, outage: 1, grace: 1 },
     ['a claim that comes too late', 'a run that ends interrupted'],
   ],
   [
@@ -40,6 +52,16 @@ const WORLDS: readonly [title: string, setting: Setting, met: readonly string[]]
     'F006 a drain at any moment, and an answer lost',
     { ...CALM, drain: 1, lost: 1 },
     ['a claim that comes too late', 'a release that comes too late', 'a run taken back and started elsewhere'],
+  ],
+  [
+    'F006 a person drains and undrains a worker at any moment, one that is told to stop among them',
+    { ...CALM, service: 2, drain: 1 },
+    ['a claim that comes too late', 'a start that comes too late', 'a run taken back and started elsewhere'],
+  ],
+  [
+    'F006 a person drains and undrains a worker, beside an outage longer than the lease and tools that take their grace',
+    { ...CALM, service: 1, outage: 1, grace: 1 },
+    ['a run that ends interrupted', 'a start that comes too late', 'a run taken back and started elsewhere'],
   ],
   [
     'S4-60 three replicas, one of which crashes at any moment',
@@ -78,11 +100,27 @@ const WITHOUT: readonly [weakness: Weakness, faults: Partial<Setting>, law: stri
   ['spawn at each answer', { lost: 1, twice: 1 }, 'the tool of a run starts at most once'],
   ['deadline counted from the arrival', { outage: 1 }, 'a tool runs only while its run reads running'],
   ['deadline after the lease', { outage: 1 }, 'a tool runs only while its run reads running'],
+  ['grace after the lease', { outage: 1, grace: 1 }, 'a tool runs only while its run reads running'],
+  ['claim for who drains', { service: 1 }, 'a run is taken and started only under a live worker'],
+  ['start for who drains', { service: 1 }, 'a run is taken and started only under a live worker'],
+  ['claim on an unlocked look at the worker row', { service: 1 }, 'a run is taken and started only under a live'],
+  ['start on an unlocked look at the worker row', { service: 1 }, 'a run is taken and started only under a live'],
+  ['start until it is let', { service: 1 }, 'after faults stop, everything ends'],
   ['no settling', { crash: 1 }, 'after faults stop, everything ends'],
   ['no comparing', { lost: 1 }, 'after faults stop, everything ends'],
 ];
 
+const WITHOUT_OF_A_ROW: readonly [weakness: Weakness, faults: Partial<Setting>, law: string][] = [
+  ['drain of a life that is over', { service: 1, crash: 1 }, 'a life that is over never changes'],
+  ['undrain of a life that is over', { crash: 1 }, 'a life that is over never changes'],
+  ['undrain of a process that stops', { drain: 1 }, 'a process that is stopping is never put back into service'],
+];
+
 describe('each guard is needed: without it the search finds a broken law', () => {
+  it.each(WITHOUT_OF_A_ROW)('%s', (weakness, faults, law) => {
+    expect(search(protocol({ ...CALM, ...faults, weakness }), MAX_STATES).law).toContain(law);
+  });
+
   it.each(WITHOUT)('%s', { timeout: 60_000 }, (weakness, faults, law) => {
     const found = search(protocol({ ...CALM, ...faults, weakness }), MAX_STATES);
     expect(found.law).toContain(law);

@@ -43,7 +43,7 @@ function stepsOf(state: State, setting: Setting): Step<State>[] {
     ...janitorMoves(state, setting),
   ];
   state.workers.forEach((worker, w) => {
-    moves.push(...timeMoves(worker, w, state, setting));
+    moves.push(...timeMoves(worker, w, state, setting), ...personMoves(worker, w, state, setting));
     if (worker.up) moves.push(...processMoves(state, worker, w, setting));
   });
   return moves.map(([label, fault, change]) => {
@@ -124,8 +124,8 @@ function janitorMoves(state: State, setting: Setting): Move[] {
   state.workers.forEach((worker, w) => {
     if (worker.row !== 'live' && worker.row !== 'draining') return;
     if (worker.lease && setting.weakness !== 'reap without a look at the lease') return;
-    // After a jump of the clock the janitor waits one TTL: by then a deadline from before the jump has passed.
-    const waits = worker.jumped && (worker.ahead || worker.answer === 'fresh');
+    // After a jump of the clock the janitor waits one TTL: by then a deadline from before the jump has passed, and grace.
+    const waits = worker.jumped && isBoundByDeadline(worker);
     if (waits && setting.weakness !== 'reap right after a jump of the clock') return;
     moves.push([
       `worker ${w} is reaped`,
@@ -152,22 +152,65 @@ function janitorMoves(state: State, setting: Setting): Move[] {
   return moves;
 }
 
+/** A deadline that was counted from an earlier renewal stands, or tools have not yet ended by it. */
+function isBoundByDeadline(worker: Worker): boolean {
+  return worker.ahead || worker.answer === 'fresh' || worker.told.includes(true);
+}
+
+/** Whether time lets the lease end: the deadline and its grace are over before. */
+function mayLeaseEnd(worker: Worker, { weakness }: Setting): boolean {
+  if (weakness === 'deadline after the lease') return true;
+  return !worker.ahead && (weakness === 'grace after the lease' || !worker.told.includes(true));
+}
+
+/** A person takes a worker out of service and puts it back, each one statement that goes by the row alone. */
+function personMoves(worker: Worker, w: number, state: State, { weakness }: Setting): Move[] {
+  const moves: Move[] = [];
+  const become = (row: 'live' | 'draining', times: number) => (next: State) => {
+    next.left.service -= times;
+    (next.workers[w] as Worker).row = row;
+  };
+  const isOver = worker.row === 'lost' || worker.row === 'stopped';
+  const mayDrain = worker.row === 'live' || (isOver && weakness === 'drain of a life that is over');
+  if (mayDrain && state.left.service > 0) moves.push([`a person drains worker ${w}`, true, become('draining', 1)]);
+  const mayUndrain =
+    (worker.row === 'draining' && (!worker.stopping || weakness === 'undrain of a process that stops')) ||
+    (isOver && weakness === 'undrain of a life that is over');
+  if (mayUndrain) moves.push([`a person undrains worker ${w}`, true, become('live', 0)]);
+  return moves;
+}
+
 /** What time and the operating system do to one replica. */
 function timeMoves(worker: Worker, w: number, state: State, setting: Setting): Move[] {
   const moves: Move[] = [];
   const at = (next: State) => next.workers[w] as Worker;
   if (worker.ahead) {
     moves.push([
-      `the deadline of worker ${w} passes: its tools are stopped`,
+      `the deadline of worker ${w} passes: its tools are told to stop`,
       worker.up,
       (next) => {
         at(next).ahead = false;
-        at(next).tools.fill(false);
+        worker.tools.forEach((runs, r) => {
+          if (setting.grace) at(next).told[r] = runs;
+          else stopTool(at(next), r);
+        });
+      },
+    ]);
+  }
+  if (worker.told.includes(true)) {
+    moves.push([
+      `the tools of worker ${w} that were told to stop are gone, at the latest after their grace`,
+      false,
+      (next) => {
+        worker.told.forEach((told, r) => {
+          if (told) at(next).tools[r] = false;
+        });
+        at(next).told.fill(false);
       },
     ]);
   }
   const mayEnd = !worker.up || state.left.outage > 0;
-  if (worker.lease && mayEnd && (!worker.ahead || setting.weakness === 'deadline after the lease')) {
+  if (worker.lease && mayEnd && mayLeaseEnd(worker, setting)) {
     moves.push([
       `the lease of worker ${w} ends`,
       worker.up,
@@ -188,7 +231,7 @@ function timeMoves(worker: Worker, w: number, state: State, setting: Setting): M
         next.left.jump -= 1;
         for (const other of next.workers) {
           other.lease = false;
-          other.jumped = other.ahead || other.answer === 'fresh';
+          other.jumped = isBoundByDeadline(other);
         }
       },
     ]);
@@ -204,6 +247,11 @@ function timeMoves(worker: Worker, w: number, state: State, setting: Setting): M
     ]);
   }
   return moves;
+}
+
+function stopTool(worker: Worker, r: number): void {
+  worker.tools[r] = false;
+  worker.told[r] = false;
 }
 
 /** The process is gone with its memory; its tools stop when its supervisor stops them. */
@@ -228,6 +276,7 @@ function processMoves(state: State, worker: Worker, w: number, setting: Setting)
         false,
         (next) => {
           at(next).tools.fill(false);
+          at(next).told.fill(false);
           die(at(next));
         },
       ],
@@ -256,14 +305,15 @@ function processMoves(state: State, worker: Worker, w: number, setting: Setting)
       },
     ]);
   }
-  if (worker.row === 'live') {
+  if (!worker.stopping) {
     if (state.left.drain > 0) {
       moves.push([
-        `worker ${w} drains`,
+        `the process of worker ${w} is told to stop: it drains`,
         true,
         (next) => {
           next.left.drain -= 1;
           at(next).row = 'draining';
+          at(next).stopping = true;
         },
       ]);
     }
@@ -316,7 +366,7 @@ function memoryMoves(
   const become = (phase: Phase) => (next: State) => {
     const there = next.workers[w] as Worker;
     (there.memory[r] as { phase: Phase }).phase = phase;
-    if (phase !== 'tool' && phase !== 'starting') there.tools[r] = false;
+    if (phase !== 'tool' && phase !== 'starting') stopTool(there, r);
   };
   const underWay = (command: RunCommand) =>
     state.mail.some((m) => m.command === command && m.worker === w && m.run === r && m.fence === known.fence);
@@ -325,13 +375,12 @@ function memoryMoves(
     next.mail.push(message(command, w, r, known.fence));
   };
   const sawCancel = run.flagged && run.holder === w && run.fence === known.fence;
-  const draining = worker.row === 'draining';
   switch (known.phase) {
     case 'inbox':
       moves.push([`${name} reads the claim`, false, become('claimed')]);
       break;
     case 'claimed':
-      if (draining) moves.push([`${name} gives back`, false, send('release', 'releasing')]);
+      if (worker.stopping) moves.push([`${name} gives back`, false, send('release', 'releasing')]);
       moves.push([`${name} sends start`, false, send('start', 'starting')]);
       moves.push([`${name} refuses it`, false, become('refuse')]);
       if (sawCancel) moves.push([`${name} sees the cancel`, false, become('cancel_done')]);
@@ -354,10 +403,11 @@ function memoryMoves(
       break;
     case 'tool':
       if (!worker.tools[r]) moves.push([`${name} learns that its tool was stopped`, false, become('tool_stopped')]);
-      else {
+      else if (!worker.told[r]) {
         moves.push([`${name} the tool ends`, false, become('tool_ended')]);
         if (sawCancel) moves.push([`${name} stops the tool for the cancel`, false, become('cancel_done')]);
-        if (draining) moves.push([`${name} stops the tool at the end of the drain`, false, become('drain_over')]);
+        if (worker.stopping)
+          moves.push([`${name} stops the tool at the end of the drain`, false, become('drain_over')]);
       }
       break;
     case 'releasing':
@@ -402,7 +452,7 @@ function compareMoves(state: State, w: number, r: number, known: { phase: Phase;
         false,
         (next) => {
           const there = next.workers[w] as Worker;
-          there.tools[r] = false;
+          stopTool(there, r);
           there.memory[r] = { phase: 'none', fence: 0 };
         },
       ],

@@ -20,6 +20,13 @@ export type Weakness =
   | 'spawn at each answer'
   | 'deadline counted from the arrival'
   | 'deadline after the lease'
+  | 'grace after the lease'
+  | 'claim for who drains'
+  | 'start for who drains'
+  | 'start until it is let'
+  | 'drain of a life that is over'
+  | 'undrain of a life that is over'
+  | 'undrain of a process that stops'
   | 'no settling'
   | 'no comparing';
 
@@ -34,7 +41,12 @@ export interface Setting {
   readonly outage: number;
   readonly jump: number;
   readonly cancel: number;
+  /** Processes that are told to stop. */
   readonly drain: number;
+  /** How often a person takes a worker out of service; it is put back at any later moment, or never. */
+  readonly service: number;
+  /** 1: a tool that is told to stop runs on for its grace; 0: it ends at once. */
+  readonly grace: 0 | 1;
   readonly weakness?: Weakness;
 }
 
@@ -61,13 +73,17 @@ export interface Worker {
   /** The clock jumped while a deadline stood that was counted from a renewal before it. */
   jumped: boolean;
   up: boolean;
-  /** The supervisor's deadline lies ahead; when it passes, every tool is stopped. */
+  /** Its process was told to stop; a worker that drains without that was drained by a person. */
+  stopping: boolean;
+  /** The supervisor's deadline lies ahead; when it passes, every tool is told to stop. */
   ahead: boolean;
   /** A renewal was carried out and its answer is under way; `stale`: its lease has ended meanwhile. */
   answer: 'none' | 'fresh' | 'stale';
   claiming: boolean;
   readonly memory: { phase: Phase; fence: number }[];
   readonly tools: boolean[];
+  /** Tools that were told to stop, and run on until their grace is over. */
+  readonly told: boolean[];
 }
 
 export interface Message {
@@ -92,6 +108,7 @@ export interface State {
     jump: number;
     cancel: number;
     drain: number;
+    service: number;
   };
   /** Set by a step that itself did what a law forbids. */
   wrong: string | undefined;
@@ -114,11 +131,13 @@ export function initialState(setting: Setting): State {
       lease: true,
       jumped: false,
       up: true,
+      stopping: false,
       ahead: true,
       answer: 'none' as const,
       claiming: false,
       memory: Array.from({ length: setting.runs }, () => ({ phase: 'none' as const, fence: 0 })),
       tools: Array.from({ length: setting.runs }, () => false),
+      told: Array.from({ length: setting.runs }, () => false),
     })),
     mail: Array.from({ length: setting.runs }, (_, run) => message('submit', -1, run, 0)),
     left: pick(setting),
@@ -126,8 +145,8 @@ export function initialState(setting: Setting): State {
   };
 }
 
-function pick({ lost, twice, crash, outage, jump, cancel, drain }: Setting): State['left'] {
-  return { lost, twice, crash, outage, jump, cancel, drain };
+function pick({ lost, twice, crash, outage, jump, cancel, drain, service }: Setting): State['left'] {
+  return { lost, twice, crash, outage, jump, cancel, drain, service };
 }
 
 export function message(command: RunCommand, worker: number, run: number, fence: number): Message {
@@ -141,6 +160,7 @@ export function copy(state: State): State {
       ...worker,
       memory: worker.memory.map((known) => ({ ...known })),
       tools: [...worker.tools],
+      told: [...worker.told],
     })),
     mail: [...state.mail],
     left: { ...state.left },
@@ -171,11 +191,11 @@ const ORDERS = [0, 1, 2, 3].map(ordersOf);
 /** What tells two states apart. Entries are left out: each of them is checked against what is in here. */
 export function keyOf(state: State): string {
   const whole = state.workers.map((w) => {
-    let text = `${ROWS.get(w.row)}${ANSWERS.get(w.answer)}${bits(w.lease, w.jumped, w.up, w.ahead, w.claiming, ...w.tools)}`;
+    let text = `${ROWS.get(w.row)}${ANSWERS.get(w.answer)}${bits(w.lease, w.jumped, w.up, w.stopping, w.ahead, w.claiming, ...w.tools, ...w.told)}`;
     for (const known of w.memory) text += `${PHASES.get(known.phase)}${known.fence}`;
     return text;
   });
-  const { lost, twice, crash, outage, jump, cancel, drain } = state.left;
+  const { lost, twice, crash, outage, jump, cancel, drain, service } = state.left;
   let least: string | undefined;
   for (const order of ORDERS[state.workers.length] ?? []) {
     const place = (w: number) => (w < 0 ? '-' : order.indexOf(w));
@@ -187,5 +207,5 @@ export function keyOf(state: State): string {
     key += mail.length > 1 ? mail.sort().join() : mail.join();
     if (least === undefined || key < least) least = key;
   }
-  return `${least};${lost}${twice}${crash}${outage}${jump}${cancel}${drain}`;
+  return `${least};${lost}${twice}${crash}${outage}${jump}${cancel}${drain}${service}`;
 }

@@ -33,7 +33,9 @@ export function execute(next: State, m: Message, answered: boolean, setting: Set
   const known = worker?.memory[m.run];
   if (m.command === 'settle' || !answered || !worker?.up || known?.fence !== m.fence) return;
   if (m.command === 'start') {
-    if (known.phase === 'starting') known.phase = result === 'applied' ? 'go' : 'none';
+    // What may not be started is given back; that does nothing when it is no longer ours.
+    const otherwise = setting.weakness === 'start until it is let' ? 'starting' : 'releasing';
+    if (known.phase === 'starting') known.phase = result === 'applied' ? 'go' : otherwise;
     else if (known.phase === 'tool' && setting.weakness === 'spawn at each answer') known.phase = 'go';
   } else if (known.phase === m.command || (m.command === 'release' && known.phase === 'releasing')) {
     known.phase = 'none';
@@ -99,6 +101,7 @@ function holds(state: State, run: Run, m: Message, guard: RunGuard, setting: Set
     case 'worker_live':
       if (isUnlocked(m, setting)) return m.saw ?? false;
       if (weakness === 'start without a look at the lease' && m.command === 'start') return worker?.row === 'live';
+      if (weakness === `${m.command} for who drains` && worker?.row === 'draining') return worker.lease;
       return isLive(worker);
     case 'holder_gone':
       if (weakness === 'settle what find saw') return true;

@@ -130,6 +130,13 @@ describe('a run with an instant before which it may not start', () => {
     expect(await claimAll(await ground.worker(), ['past'], 1)).toEqual([run?.id]);
   });
 
+  it('is not promoted while it is held, for its hold may end before its instant', async () => {
+    const id = await ground.runIn('held', { queue: 'held', notBefore: new Date(Date.now() - 1_000) });
+    const before = await ground.look(id);
+    await promoteDue(ground.pool, 100);
+    expect(await ground.look(id)).toEqual(before);
+  });
+
   it('several promoters share the work: each run is promoted once, at most a batch in a step', async () => {
     const worker = await ground.worker();
     await ground.runsIn(90, 'pending', { queue: 'due', notBefore: new Date(Date.now() - 1_000) });

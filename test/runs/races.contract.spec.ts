@@ -9,12 +9,10 @@ import { cancelIfLive } from '../../src/runs/cancel.sql.js';
 import { claimIfLive, releaseIfHeld, startIfHeld } from '../../src/runs/claim.sql.js';
 import { findOwnEnds, finishIfHeld } from '../../src/runs/finish.sql.js';
 import { appendOutputIfHeld } from '../../src/runs/output.sql.js';
-import { isEnded } from '../../src/runs/run.machine.js';
 import { findOrphans, settleIfOrphaned } from '../../src/runs/settle.sql.js';
 import { leaveIfAlive, reapIfExpired } from '../../src/runs/worker.sql.js';
 import { Ground, until } from './ground.fixture.js';
-
-const PAIRS = 24;
+import { expectOneTruth, PAIRS, race } from './races.fixture.js';
 
 let ground: Ground;
 beforeAll(async () => {
@@ -222,97 +220,7 @@ describe('a live row that is changed while a statement waits for it', () => {
   });
 });
 
-/** Locks all these live rows, sends both statements for each, and lets them go at one moment. */
-async function atOnce<A, B>(ids: readonly string[], a: (id: string) => Promise<A>, b: (id: string) => Promise<B>) {
-  return ground.behind(
-    [['select 1 from live_runs where run_id = any ($1::uuid[]) order by run_id for update', [ids]]],
-    2 * ids.length,
-    () =>
-      Promise.all(
-        ids.map((id, i) =>
-          Promise.all(i % 2 ? [a(id), b(id)] : ([b(id), a(id)].reverse() as [Promise<A>, Promise<B>])),
-        ),
-      ),
-    'commit',
-  ) as Promise<[A, B][]>;
-}
-
-/** The law after any race: an ended run has one end, a live one none, and a cancel request exactly one entry. */
-async function expectOneTruth(ids: readonly string[]): Promise<Map<string, number>> {
-  const standings = new Map<string, number>();
-  for (const id of ids) {
-    const { standing, events, entries, live, run } = await ground.look(id);
-    const count = (list: readonly string[], what: string) => list.filter((one) => one === what).length;
-    const types = events.map((event) => event.type);
-    for (const list of [types, entries]) {
-      expect(count(list, 'run.ended'), `ends of a run that is ${standing}`).toBe(isEnded(standing) ? 1 : 0);
-      expect(count(list, 'run.cancel_requested')).toBeLessThanOrEqual(1);
-    }
-    expect(live === null).toBe(isEnded(standing));
-    expect(run?.state ?? null).toBe(isEnded(standing) ? standing : null);
-    expect(events.map((event) => event.seq)).toEqual(events.map((_, i) => i + (events[0]?.seq ?? 0)));
-    standings.set(standing, (standings.get(standing) ?? 0) + 1);
-  }
-  return standings;
-}
-
-describe('a cancel against what the holder writes at the same moment: one end, never two, never none', () => {
-  it('S4-96 against start: the run is flagged, and started or not', async () => {
-    const worker = await ground.worker();
-    const ids = await ground.runsIn(PAIRS, 'claimed', { holder: worker });
-    const answers = await atOnce(
-      ids,
-      (id) => cancelIfLive(ground.pool, [ground.cancel(id)]),
-      (id) => startIfHeld(ground.pool, worker, [ground.hold(id)]),
-    );
-    await expectOneTruth(ids);
-    for (const [i, [canceled, started]] of answers.entries()) {
-      expect(canceled).toMatchObject([{ result: 'requested' }]);
-      const { standing, live } = await ground.look(ids[i] ?? '');
-      expect(standing).toBe(started.length === 1 ? 'running' : 'claimed');
-      expect(live?.cancel_requested_at).not.toBeNull();
-    }
-  });
-
-  it('S4-96 against finish: the end that was first stands', async () => {
-    const worker = await ground.worker();
-    const ids = await ground.runsIn(PAIRS, 'running', { holder: worker });
-    const answers = await atOnce(
-      ids,
-      (id) => cancelIfLive(ground.pool, [ground.cancel(id)]),
-      (id) => finishIfHeld(ground.pool, worker, [ground.finish(id, worker)]),
-    );
-    expect(await expectOneTruth(ids)).toEqual(new Map([['succeeded', PAIRS]]));
-    for (const [canceled, finished] of answers) {
-      expect(finished).toHaveLength(1);
-      expect(canceled.length === 0 || canceled[0]?.result === 'requested').toBe(true);
-    }
-  });
-
-  it('S4-96 against release: given back and then canceled, or canceled by the release', async () => {
-    const worker = await ground.worker();
-    const ids = await ground.runsIn(PAIRS, 'claimed', { holder: worker });
-    await atOnce(
-      ids,
-      (id) => cancelIfLive(ground.pool, [ground.cancel(id)]),
-      (id) => releaseIfHeld(ground.pool, worker, [ground.release(id, worker)]),
-    );
-    expect(await expectOneTruth(ids)).toEqual(new Map([['canceled', PAIRS]]));
-  });
-
-  it('S4-96 against settle: what was claimed ends canceled, what was running interrupted', async () => {
-    const worker = await ground.worker({ state: 'lost', leaseMs: -1 });
-    const claimed = await ground.runsIn(PAIRS / 2, 'claimed', { holder: worker });
-    const running = await ground.runsIn(PAIRS / 2, 'running', { holder: worker });
-    await atOnce(
-      [...claimed, ...running],
-      (id) => cancelIfLive(ground.pool, [ground.cancel(id)]),
-      (id) => settleIfOrphaned(ground.pool, [ground.settle(id, worker)]),
-    );
-    expect(await expectOneTruth(claimed)).toEqual(new Map([['canceled', claimed.length]]));
-    expect(await expectOneTruth(running)).toEqual(new Map([['interrupted', running.length]]));
-  });
-
+describe('a cancel (each race of it with another statement: cancel-races.contract.spec)', () => {
   it('S4-96 a run that is claimed while its cancel waits for it is flagged, though the cancel began before the claim', async () => {
     const worker = await ground.worker();
     const id = await ground.runIn('pending', { fence: 0 });
@@ -332,29 +240,13 @@ describe('a cancel against what the holder writes at the same moment: one end, n
     expect(live).toMatchObject({ state: 'claimed', holder: worker, fence: 1, cancel_kind: 'requested' });
   });
 
-  it('S4-96 against claim: canceled in place, or claimed with the flag', async () => {
-    const worker = await ground.worker();
-    const rounds = 200;
-    const ids = await ground.runsIn(rounds, 'pending', { queue: 'cancel-or-claim' });
-    const results = await Promise.all([
-      ...ids.map((id) => cancelIfLive(ground.pool, [ground.cancel(id)])),
-      ...ids.map(() => claimIfLive(ground.pool, worker, ['cancel-or-claim'], 1)),
-    ]);
-    const standings = await expectOneTruth(ids);
-    const claimed = results.slice(rounds).flat().length;
-    const canceled = standings.get('canceled') ?? 0;
-    expect(canceled + (standings.get('claimed') ?? 0) + (standings.get('pending') ?? 0)).toBe(rounds);
-    expect(standings.get('pending') ?? 0).toBe(0);
-    expect(claimed).toBe(rounds - canceled);
-  });
-
   it('S4-96 many cancels of one run: the first writes, the others learn that it stands', async () => {
     const worker = await ground.worker();
     const id = await ground.runIn('running', { holder: worker });
     const results = await Promise.all(Array.from({ length: 20 }, () => cancelIfLive(ground.pool, [ground.cancel(id)])));
     expect(results.flat().filter((one) => one.result === 'requested')).toHaveLength(1);
     expect(results.flat().filter((one) => one.result === 'already')).toHaveLength(19);
-    await expectOneTruth([id]);
+    await expectOneTruth(ground, [id]);
   });
 });
 
@@ -362,12 +254,13 @@ describe('a lost worker that still writes', () => {
   it('F001 its finish against settle: one end, whoever came first', async () => {
     const worker = await ground.worker({ state: 'lost', leaseMs: -1 });
     const ids = await ground.runsIn(PAIRS, 'running', { holder: worker });
-    const answers = await atOnce(
+    const answers = await race(
+      ground,
       ids,
       (id) => finishIfHeld(ground.pool, worker, [ground.finish(id, worker)]),
       (id) => settleIfOrphaned(ground.pool, [ground.settle(id, worker)]),
     );
-    await expectOneTruth(ids);
+    await expectOneTruth(ground, ids);
     for (const [finished, settled] of answers) expect(finished.length + settled.length).toBe(1);
   });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decodeId, encodeId, newId } from '../../src/kernel/ids.js';
-import { type Answer, openSurface, type Surface } from '../send.js';
+import { type Answer, openSurface, type Surface, wasRefusedOnTheWay } from '../send.js';
 
 let surface: Surface;
 beforeAll(async () => {
@@ -236,13 +236,14 @@ describe('F081 hostile text is refused with its place and never a 500', () => {
     `/v1/runs/${'9'.repeat(90)}`,
   ])('path %s names nothing', async (path) => {
     const method = path.endsWith('cancel') ? 'POST' : 'GET';
-    expect((await surface.send({ method, path })).status).toBe(404);
+    const answer = await surface.send({ method, path });
+    expect(answer.status).toBe(wasRefusedOnTheWay(answer) ? 400 : 404);
   });
 
   it.each(['/v1/runs/%', '/v1/runs/%zz', '/v1/runs/%c3%28', '/%ff'])('path %s is no path', async (path) => {
     const answer = await surface.send({ path });
     expect([400, 404]).toContain(answer.status);
-    expect(answer.headers['content-type']).toContain('application/problem+json');
+    if (!wasRefusedOnTheWay(answer)) expect(answer.headers['content-type']).toContain('application/problem+json');
   });
 
   it.each(['?q=%00', '?queue=%00', '?label=a:%00', '?label=%00:a', '?state=%00', '?cursor=%00', '?kind=%ff', '?%00=1'])(

@@ -1,5 +1,7 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { encodeId } from '../../src/kernel/ids.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { installationChain } from '../../src/audit/audit.sql.js';
+import { encodeId, newId } from '../../src/kernel/ids.js';
+import { leaveIfAlive } from '../../src/runs/worker.sql.js';
 import { openSurface, type Surface } from '../send.js';
 import { Holder } from './holder.fixture.js';
 
@@ -16,7 +18,7 @@ async function shown(holder: Holder) {
   return answer.json.items.find((worker: { id: string }) => worker.id === encodeId('wrk', holder.id));
 }
 
-it('a worker is shown with its lease, its slots and what it runs', async () => {
+it('F159 a worker is shown with its version, its slots, what it runs, and when it was seen', async () => {
   const holder = await Holder.register(surface);
   for (let i = 0; i < 3; i += 1) {
     await surface.send({ method: 'POST', path: '/v1/runs', json: { kind: 'noop', queue: surface.queue } });
@@ -34,6 +36,7 @@ it('a worker is shown with its lease, its slots and what it runs', async () => {
     queues: [surface.queue],
     version: '0.0.0',
     leaseUntil: instant,
+    seenAt: instant,
     connected: true,
     running: 2,
     startedAt: instant,
@@ -41,7 +44,7 @@ it('a worker is shown with its lease, its slots and what it runs', async () => {
   });
 });
 
-it('one that was not seen for 30 s is not connected, though its lease may hold', async () => {
+it('S4-40 one that was not seen for 30 s is not connected, though its lease may hold', async () => {
   const holder = await Holder.register(surface);
   const session = await surface.session();
   const seenBefore = (seconds: number) =>
@@ -51,16 +54,143 @@ it('one that was not seen for 30 s is not connected, though its lease may hold',
     );
   await seenBefore(25);
   expect(await shown(holder)).toMatchObject({ connected: true, state: 'live' });
+  const { seenAt, leaseUntil } = await shown(holder);
+  expect(Date.parse(leaseUntil) - Date.parse(seenAt)).toBe(10 * 60_000);
   await seenBefore(31);
   expect(await shown(holder)).toMatchObject({ connected: false, state: 'live' });
 });
 
-it('one that stopped is shown for a day', async () => {
+it('F159 one that ended is listed for a day, and can be looked at for longer', async () => {
   const holder = await Holder.register(surface);
   const session = await surface.session();
-  const { id } = holder;
-  await session.query(`update workers set state = 'stopped', ended_at = now() where id = $1`, [id]);
-  expect(await shown(holder)).toMatchObject({ state: 'stopped', connected: false, endedAt: expect.any(String) });
+  const endedBefore = (hours: number) =>
+    session.query(
+      `insert into workers (id, name, kind, slots, queues, version, ttl_ms, state, lease_until, started_at, ended_at)
+       select $1, name, kind, slots, queues, version, ttl_ms, 'stopped', lease_until, now() - interval '3 days',
+              now() - $2::integer * interval '1 hour' from workers where id = $3`,
+      [newId(), hours, holder.id],
+    );
+  await endedBefore(23);
+  await endedBefore(25);
+  const { rows } = await session.query<{ id: string }>(
+    `select id from workers where started_at < now() - interval '2 days' order by ended_at`,
+  );
+  const [gone = '', fresh = ''] = rows.map(({ id }) => encodeId('wrk', id));
+  const listed = (await surface.send({ path: '/v1/workers?limit=200' })).json.items.map(({ id }: { id: string }) => id);
+  expect(listed).toContain(fresh);
+  expect(listed).not.toContain(gone);
+  const { status, json } = await surface.send({ path: `/v1/workers/${gone}` });
+  expect(status).toBe(200);
+  expect(json).toMatchObject({ id: gone, state: 'stopped', connected: false, endedAt: expect.any(String) });
+});
+
+describe('draining', () => {
+  const ask = (id: string, verb: 'drain' | 'undrain') =>
+    surface.send({ method: 'POST', path: `/v1/workers/${id}/${verb}` });
+  const entriesOf = async (id: string): Promise<Record<string, unknown>[]> => {
+    const session = await surface.session();
+    const { rows } = await session.query(
+      `select claim::jsonb -> 'payload' as payload from audit_entries
+       where claim::jsonb -> 'payload' ->> 'object' = $1 order by seq`,
+      [id],
+    );
+    return rows.map(({ payload }) => payload);
+  };
+
+  it('takes a worker out of service and puts it back, each with its receipt and its entry', async () => {
+    const holder = await Holder.register(surface);
+    const id = encodeId('wrk', holder.id);
+    const drained = await ask(id, 'drain');
+    expect(drained.status).toBe(200);
+    expect(drained.json).toMatchObject({ id, state: 'draining', endedAt: null });
+    expect(drained.headers['audit-receipt']).toMatch(/^ins_\w+:\d+:[0-9a-f]{64}$/);
+    const again = await ask(id, 'drain');
+    expect(again.status).toBe(200);
+    expect(again.json).toEqual(drained.json);
+    expect(again.headers['audit-receipt']).toBe(drained.headers['audit-receipt']);
+
+    const back = await ask(id, 'undrain');
+    expect(back.status).toBe(200);
+    expect(back.json).toMatchObject({ id, state: 'live' });
+    const backAgain = await ask(id, 'undrain');
+    expect(backAgain.json).toEqual(back.json);
+    expect(backAgain.headers['audit-receipt']).toBe(back.headers['audit-receipt']);
+    expect(back.headers['audit-receipt']).not.toBe(drained.headers['audit-receipt']);
+
+    const principal = expect.stringMatching(/^tok_/);
+    const entry = { object: id, name: holder.name, principal, principalName: expect.any(String) };
+    expect(await entriesOf(id)).toEqual([
+      expect.objectContaining({ action: 'worker.joined' }),
+      { action: 'worker.draining', ...entry },
+      { action: 'worker.undrained', ...entry },
+    ]);
+  });
+
+  it('of one that was never drained is undone without a word in the chain', async () => {
+    const holder = await Holder.register(surface);
+    const { status, json, headers } = await ask(encodeId('wrk', holder.id), 'undrain');
+    expect({ status, state: json.state, receipt: headers['audit-receipt'] }).toEqual({
+      status: 200,
+      state: 'live',
+      receipt: undefined,
+    });
+  });
+
+  it('leaves what runs alone: it is shown running, and ends as it likes', async () => {
+    const own = { ...surface, queue: `${surface.queue}-drained` };
+    const holder = await Holder.register(own);
+    await surface.send({ method: 'POST', path: '/v1/runs', json: { kind: 'noop', queue: own.queue } });
+    const hold = await holder.start();
+    expect((await ask(holder.id, 'drain')).json).toMatchObject({ state: 'draining', running: 1 });
+    await holder.finish(hold);
+    expect(await shown(holder)).toMatchObject({ state: 'draining', running: 0 });
+  });
+
+  it.each(['stopped', 'lost'])('of one that is %s is refused, and so is the way back', async (state) => {
+    const holder = await Holder.register(surface);
+    const session = await surface.session();
+    await session.query('update workers set state = $2, ended_at = now() where id = $1', [holder.id, state]);
+    for (const verb of ['drain', 'undrain'] as const) {
+      const { status, json, headers } = await ask(holder.id, verb);
+      expect(status).toBe(409);
+      expect(json).toMatchObject({ code: 'worker_ended', state });
+      expect(json.detail).toBe(
+        `worker test-holder is ${state}, and that never changes: its process, started again, is a new worker`,
+      );
+      expect(headers['audit-receipt']).toBeUndefined();
+    }
+    expect(await entriesOf(encodeId('wrk', holder.id))).toHaveLength(1);
+  });
+
+  it('by a process that is stopping is not undone by anybody, whoever had drained it before', async () => {
+    for (const isDrainedBefore of [false, true]) {
+      const holder = await Holder.register(surface);
+      if (isDrainedBefore) await ask(holder.id, 'drain');
+      const chain = (await installationChain(surface.pool)) ?? '';
+      await leaveIfAlive(surface.pool, holder.id, 'draining', { chain, object: encodeId('wrk', holder.id) });
+      const { status, json } = await ask(holder.id, 'undrain');
+      expect(status).toBe(409);
+      expect(json).toMatchObject({ code: 'worker_stopping', state: 'draining' });
+      expect(json.detail).toContain('is stopping, which is not undone');
+      expect((await ask(holder.id, 'drain')).json).toMatchObject({ state: 'draining' });
+    }
+  });
+
+  it('needs a worker that there is, a token, and no input', async () => {
+    for (const path of [`/v1/workers/${encodeId('wrk', newId())}`, '/v1/workers/nobody']) {
+      expect((await surface.send({ path })).status).toBe(404);
+      for (const verb of ['drain', 'undrain']) {
+        const { status, json } = await surface.send({ method: 'POST', path: `${path}/${verb}` });
+        expect({ status, code: json.code }).toEqual({ status: 404, code: 'not_found' });
+      }
+    }
+    const holder = await Holder.register(surface);
+    const path = `/v1/workers/${holder.id}/drain`;
+    expect((await surface.send({ method: 'POST', path, token: null })).status).toBe(401);
+    expect((await surface.send({ method: 'POST', path, json: { reason: 'x' } })).status).toBe(422);
+    expect((await surface.send({ method: 'POST', path: `${path}?force=1` })).status).toBe(422);
+    expect(await shown(holder)).toMatchObject({ state: 'live' });
+  });
 });
 
 it('a run names its worker, and the lease only while it holds the run', async () => {

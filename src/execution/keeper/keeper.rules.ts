@@ -10,6 +10,7 @@ export const SILENT_TICKS = 10;
 const LONGEST_STATEMENT_MS = 5_000;
 const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 1_000;
+const NEXT_TRY_MS = 1_000;
 
 /** Bound of one statement, and of one connect with its settings. */
 export function statementLimitMs(renewMs: number): number {
@@ -27,6 +28,16 @@ export function backoffMs(failures: number): number {
  */
 export function untilNextRenewalMs(lastSentAtMs: number, nowMs: number, renewMs: number): number {
   return Math.max(0, lastSentAtMs + renewMs * 0.95 - nowMs);
+}
+
+/**
+ * Renewals of our own after a loss of sessions by which everybody else who is alive has renewed too. A keeper can be as
+ * late as one try that began a moment before the database came back and goes unanswered, the pause behind it, and the
+ * second that its next try may take.
+ */
+export function renewalsUntilOthersRenewed(renewMs: number): number {
+  const latestMs = statementLimitMs(renewMs) + LONGEST_BACKOFF_MS + NEXT_TRY_MS;
+  return 1 + Math.ceil(latestMs / untilNextRenewalMs(0, 0, renewMs));
 }
 
 /** How the main thread's counter looked at the keeper's last ticks. */

@@ -2,13 +2,13 @@
  * Renews one life until it is ended or over. Invariants: an extension carries the time *before* its renewal was sent,
  * and is written only after that renewal succeeded; a failure of the database ends nothing, it is tried again.
  */
+import { Session } from '../../platform/db/session.js';
 import { ExtensionPipe } from './extension-pipe.js';
 import type { FromKeeper, KeeperSettings, LifeOrder } from './keeper.js';
 import { backoffMs, statementLimitMs, untilNextRenewalMs } from './keeper.rules.js';
 import { nowMs } from './monotonic.js';
 import type { Outage } from './outage.js';
 import { type RenewedRow, renewIfAlive } from './renew.sql.js';
-import { Session } from './session.js';
 import type { SharedMemory } from './shared-memory.js';
 
 export interface RenewerPorts {
@@ -81,7 +81,8 @@ export class Renewer {
       // The next renewal isn't due yet, but after a loss it may need more than one try.
       this.endPause?.();
     };
-    this.session = await Session.open({ databaseUrl: this.ports.settings.databaseUrl, limitMs: this.limitMs, onLost });
+    const { databaseUrl } = this.ports.settings;
+    this.session = await Session.open({ databaseUrl, name: 'keeper', limitMs: this.limitMs, onLost });
     return this.session;
   }
 

@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { FifoPool } from './fifo.js';
 import { removeTree } from './folder.js';
 import { jsonFrame } from './frames.js';
-import { GroupWatch } from './groups.js';
 import { HttpRun } from './http-run.js';
 import {
   dropTool,
@@ -21,15 +20,19 @@ import {
 import type { Lease } from './lease.js';
 import { OutputSender } from './output-sender.js';
 import type { EndCause, HttpPlan, LaunchFailure, Refusal, ToolEnd, ToolPlan } from './plan.js';
+import { ProcessWatch } from './processes.js';
 import type { Hello, Start, SupervisorEvent } from './protocol.js';
 import { Requester } from './requester.js';
 import { Tool } from './tool.js';
+import type { ToolCgroups } from './tool-cgroups.js';
 
 export interface FleetOptions {
   readonly hello: Hello;
   readonly lease: Lease;
   /** Command in front of every tool. */
   readonly wrapper: readonly string[];
+  /** Null: tools have no cgroup. */
+  readonly cgroups: ToolCgroups | null;
   send(frame: Buffer, onSent?: () => void): void;
   isCongested(): boolean;
 }
@@ -45,7 +48,7 @@ export class Fleet {
   readonly #waiting = new Map<number, Start>();
   /** Runs of both maps: a run has one tool at a time, whatever was asked. */
   readonly #runs = new Set<string>();
-  readonly #groups = new GroupWatch();
+  readonly #watch = new ProcessWatch();
   readonly #fifos: FifoPool;
   readonly #requester: Requester;
   readonly #output: OutputSender;
@@ -62,7 +65,7 @@ export class Fleet {
     this.#requester = new Requester({
       http: options.hello.http,
       wrapper: options.wrapper,
-      groups: this.#groups,
+      watch: this.#watch,
       onOutput: (chunk) => this.#output.send(chunk),
       isCongested: () => !this.#mayRead(),
     });
@@ -161,7 +164,7 @@ export class Fleet {
     const isWanted = this.#waiting.delete(key);
     const refusal = this.#refusalOf(start);
     if (!isWanted || refusal !== null || 'code' in prepared) {
-      this.#remove(folder);
+      this.#track(removeTree(folder));
       if (!('code' in prepared)) {
         this.#fifos.giveBack(prepared.pipes);
         dropTool(prepared.tool);
@@ -170,14 +173,14 @@ export class Fleet {
       else if (isWanted && 'code' in prepared) this.#fail(start, prepared);
       return;
     }
-    const spawned = await spawnTool(prepared.tool, this.#options.wrapper, prepared.pipes);
+    const spawned = await spawnTool(key, prepared.tool, this.#options, prepared.pipes);
     if ('code' in spawned) {
-      this.#remove(folder);
+      this.#track(removeTree(folder));
       this.#fail(start, spawned);
       return;
     }
     this.#tools.set(key, this.#newTool(start, plan, folder, spawned));
-    this.#send({ type: 'started', key, pgid: spawned.pgid, at: Date.now() });
+    this.#send({ type: 'started', key, pgid: spawned.processes.pgid, at: Date.now() });
   }
 
   async #prepare(plan: ToolPlan, folder: string): Promise<Prepared | LaunchFailure> {
@@ -204,12 +207,13 @@ export class Fleet {
     const { key } = start;
     return new Tool(spawned, plan.timeoutMs, {
       graceMs: this.#options.hello.graceMs,
-      groups: this.#groups,
+      watch: this.#watch,
       onOutput: (source, bytes) => this.#output.send({ key, source, at: Date.now(), bytes }),
       onUnread: (source, reason) => this.#send({ type: 'unread', key, source, reason, at: Date.now() }),
       mayRead: () => this.#mayRead(),
       onEnded: (end) => {
-        this.#remove(folder);
+        this.#track(removeTree(folder));
+        if (spawned.cgroup !== null) this.#track(spawned.cgroup.remove());
         this.#ended(start, end);
       },
     });
@@ -251,8 +255,8 @@ export class Fleet {
     this.#options.send(jsonFrame(event));
   }
 
-  #remove(folder: string): void {
-    const removal = removeTree(folder).finally(() => {
+  #track(removing: Promise<void>): void {
+    const removal = removing.finally(() => {
       this.#removals.delete(removal);
       this.#reportEmpty();
     });

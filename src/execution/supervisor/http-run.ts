@@ -95,7 +95,7 @@ export class HttpRun {
     this.#isEnded = true;
     clearTimeout(this.#killTimer);
     clearTimeout(this.#timeoutTimer);
-    const facts = { exitCode: null, signal: null, leftovers: false } as const;
+    const facts = { exitCode: null, signal: null, leftovers: false, killedAfterMs: null } as const;
     if (this.#cause === null) this.#onEnded({ ...facts, cause: 'self', verdict: verdict ?? LOST });
     else this.#onEnded({ ...facts, cause: this.#cause, verdict: null });
   }

@@ -1,18 +1,21 @@
 /**
  * From a plan to a process: checks everything that can be checked, writes the files, spawns.
  * Invariant: the tool gets exactly the plan's environment, the places of its reports and three descriptors, leads a session and group of its own,
- * and where util-linux is there the kernel kills it when the supervisor dies.
+ * is in a cgroup of its own where that can be had, and where util-linux is there the kernel kills it when the supervisor dies.
  */
 import { type ChildProcess, type StdioOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, unlink } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Cgroup } from './cgroup.js';
 import { openForOutput, type PipeEnds } from './fifo.js';
 import { createFolder } from './folder.js';
 import type { FileRef, LaunchFailure, ToolPlan } from './plan.js';
+import { Processes } from './processes.js';
 import { checkFolder, findProgram, findSystemProgram } from './program.js';
 import type { ReportPaths } from './reports.js';
+import type { ToolCgroups } from './tool-cgroups.js';
 
 /** A plan that can be spawned: names resolved, files written. */
 export interface PreparedTool {
@@ -27,7 +30,8 @@ export interface PreparedTool {
 
 export interface SpawnedTool {
   readonly child: ChildProcess;
-  readonly pgid: number;
+  readonly processes: Processes;
+  readonly cgroup: Cgroup | null;
   /** Reading ends of stdout and stderr, the caller's to close. */
   readonly outputFds: readonly [number, number];
   readonly reports: ReportPaths;
@@ -91,10 +95,17 @@ export function dropTool(tool: PreparedTool): void {
   if (tool.stdinPath !== null) unlink(tool.stdinPath, () => {});
 }
 
+/** What of the supervisor a tool is born into. */
+export interface Birthplace {
+  readonly wrapper: readonly string[];
+  readonly cgroups: ToolCgroups | null;
+}
+
 /** Spawns at once, before the first `await`. Takes PIPES_PER_TOOL names of fresh pipes. */
 export async function spawnTool(
+  key: number,
   tool: PreparedTool,
-  wrapper: readonly string[],
+  { wrapper, cgroups }: Birthplace,
   pipes: readonly string[],
 ): Promise<SpawnedTool | LaunchFailure> {
   const [outPath = '', errPath = ''] = pipes;
@@ -105,6 +116,7 @@ export async function spawnTool(
     return failureOf(error, `start ${tool.program}`);
   };
   let child: ChildProcess;
+  let cgroup: Cgroup | null = null;
   try {
     const out = openForOutput(outPath);
     open.push(out);
@@ -117,9 +129,11 @@ export async function spawnTool(
     if (input !== null) toolFds.push(input);
     const stdio: StdioOptions = [input ?? 'ignore', out.writeFd, err.writeFd];
     const [command = '', ...args] = [...wrapper, tool.program, ...tool.args];
-    child = spawn(command, args, { cwd: tool.cwd, env: tool.env, stdio, detached: true });
+    const start = () => spawn(command, args, { cwd: tool.cwd, env: tool.env, stdio, detached: true });
+    [child, cgroup] = cgroups === null ? [start(), null] : cgroups.spawnIn(key, start);
     if (child.pid !== undefined) {
-      return { child, pgid: child.pid, outputFds: [out.readFd, err.readFd], reports: tool.reports };
+      const processes = new Processes(child.pid, cgroup);
+      return { child, processes, cgroup, outputFds: [out.readFd, err.readFd], reports: tool.reports };
     }
   } catch (error) {
     return fail(error);
@@ -129,6 +143,7 @@ export async function spawnTool(
     dropTool(tool);
   }
   const [error] = await once(child, 'error');
+  await cgroup?.remove();
   return fail(error);
 }
 

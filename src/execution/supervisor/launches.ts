@@ -1,11 +1,13 @@
 /**
  * What the replica asked a supervisor for and what became of it.
- * Invariant: every launch gets exactly one of refused, failed or ended, last; a loss is told only after the group is gone.
+ * Invariant: every launch gets exactly one of refused, failed or ended, last; a loss is told only after all processes are gone.
  */
+
 import type { OutputChunk } from './frames.js';
-import { GroupWatch, signalGroup } from './groups.js';
 import type { LaunchFailure, Plan, Refusal, ToolEnd } from './plan.js';
+import { Processes, ProcessWatch } from './processes.js';
 import type { SupervisorEvent, Unread } from './protocol.js';
+import { toolCgroup } from './tool-cgroups.js';
 
 const KILL_AGAIN_MS = 250;
 
@@ -34,7 +36,7 @@ export interface LaunchHandlers {
 }
 
 /** Events that name a launch. */
-export type LaunchEvent = Exclude<SupervisorEvent, { type: 'ready' | 'ack' }>;
+export type LaunchEvent = Exclude<SupervisorEvent, { type: 'ready' | 'groups_only' | 'ack' }>;
 
 interface Open {
   readonly handlers: LaunchHandlers;
@@ -44,7 +46,7 @@ interface Open {
 
 export class Launches {
   readonly #open = new Map<number, Open>();
-  readonly #groups = new GroupWatch();
+  readonly #watch = new ProcessWatch();
 
   /** Throws when the key is in use. */
   add(key: number, handlers: LaunchHandlers): void {
@@ -83,29 +85,32 @@ export class Launches {
         launch.handlers.onFailed({ code: event.code, detail: event.detail });
         break;
       case 'ended': {
-        const { exitCode, signal, cause, leftovers, verdict, at } = event;
-        launch.handlers.onEnded({ exitCode, signal, cause, leftovers, verdict, at });
+        const { type: _, key: __, ...end } = event;
+        launch.handlers.onEnded(end);
       }
     }
   }
 
   /** The supervisor is gone: kills what is left and tells each end as `lost`. Resolves when all were told. */
-  async loseAll(): Promise<void> {
-    await Promise.all([...this.#open].map(([key, launch]) => this.#lose(key, launch)));
+  async loseAll(cgroups: string | null): Promise<void> {
+    await Promise.all([...this.#open].map(([key, launch]) => this.#lose(key, launch, cgroups)));
   }
 
-  async #lose(key: number, launch: Open): Promise<void> {
-    if (launch.pgid !== null) await this.#killUntilEmpty(launch.pgid);
+  async #lose(key: number, launch: Open, cgroups: string | null): Promise<void> {
+    const cgroup = cgroups === null ? null : toolCgroup(cgroups, key);
+    if (launch.pgid !== null) await this.#killUntilEmpty(new Processes(launch.pgid, cgroup));
+    // It may have started without a word of it having come.
+    else await cgroup?.destroy();
     this.#open.delete(key);
-    const end = { exitCode: null, signal: null, leftovers: false, verdict: null } as const;
+    const end = { exitCode: null, signal: null, leftovers: false, killedAfterMs: null, verdict: null } as const;
     launch.handlers.onEnded({ ...end, cause: 'lost', at: Date.now() });
   }
 
   /** However long it takes: an end told earlier would be a lie. */
-  async #killUntilEmpty(pgid: number): Promise<void> {
-    const again = setInterval(() => signalGroup(pgid, 'SIGKILL'), KILL_AGAIN_MS);
-    signalGroup(pgid, 'SIGKILL');
-    await new Promise<void>((resolve) => this.#groups.whenEmpty(pgid, resolve));
+  async #killUntilEmpty(processes: Processes): Promise<void> {
+    const again = setInterval(() => processes.kill(), KILL_AGAIN_MS);
+    processes.kill();
+    await new Promise<void>((resolve) => this.#watch.whenEmpty(processes, resolve));
     clearInterval(again);
   }
 }

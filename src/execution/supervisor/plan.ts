@@ -90,8 +90,10 @@ export interface ToolEnd {
   readonly exitCode: number | null;
   readonly signal: string | null;
   readonly cause: EndCause;
-  /** The first process ended by itself, others of its group outlived it and had to be stopped. */
+  /** The first process ended by itself, others of its group (or its cgroup) outlived it and had to be stopped. */
   readonly leftovers: boolean;
+  /** The grace period at whose end KILL had to be sent, to the first process or to another; null when it wasn't. */
+  readonly killedAfterMs: number | null;
   /** Of a request that ended by itself; null for processes, and for a request that was stopped. */
   readonly verdict: Verdict | null;
 }

@@ -55,6 +55,8 @@ export interface Hello {
   readonly deadlineMs: number;
   readonly root: string;
   readonly http: HttpSettings;
+  /** Path of the cgroup below which it makes those of its tools; null: they have none. */
+  readonly cgroup: string | null;
 }
 
 /** How requests of runs are made. */
@@ -86,7 +88,10 @@ export type Command =
 
 /** `at` is in milliseconds of the epoch. */
 export type SupervisorEvent =
-  | { readonly type: 'ready'; readonly pid: number }
+  /** `cgroup` is the folder of its tools' cgroups, null when they have none. */
+  | { readonly type: 'ready'; readonly pid: number; readonly cgroup: string | null }
+  /** Tools have no cgroup from now on; told at most once. */
+  | { readonly type: 'groups_only'; readonly why: string }
   | { readonly type: 'started'; readonly key: number; readonly pgid: number; readonly at: number }
   | { readonly type: 'refused'; readonly key: number; readonly reason: Refusal }
   | ({ readonly type: 'failed'; readonly key: number } & LaunchFailure)
@@ -106,6 +111,7 @@ export function decodeCommand(payload: Buffer): Command {
         deadlineMs: count(m.deadlineMs),
         root: text(m.root),
         http: httpSettings(m.http),
+        cgroup: orNull(m.cgroup, text),
       };
     case 'start':
       return {
@@ -134,7 +140,9 @@ export function decodeEvent(payload: Buffer): SupervisorEvent {
   const m = parseFields(payload);
   switch (m.type) {
     case 'ready':
-      return { type: 'ready', pid: count(m.pid) };
+      return { type: 'ready', pid: count(m.pid), cgroup: orNull(m.cgroup, text) };
+    case 'groups_only':
+      return { type: 'groups_only', why: text(m.why) };
     case 'started':
       return { type: 'started', key: count(m.key), pgid: groupId(m.pgid), at: count(m.at) };
     case 'refused':
@@ -157,6 +165,7 @@ export function decodeEvent(payload: Buffer): SupervisorEvent {
         signal: orNull(m.signal, text),
         cause: oneOf<EndCause>(m.cause, END_CAUSES),
         leftovers: flag(m.leftovers),
+        killedAfterMs: orNull(m.killedAfterMs, count),
         verdict: orNull(m.verdict, verdict),
         at: count(m.at),
       };

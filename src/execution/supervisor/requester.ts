@@ -17,8 +17,8 @@ import {
   MAX_EVENT_BYTES,
   type OutputChunk,
 } from './frames.js';
-import { type GroupWatch, signalGroup } from './groups.js';
 import type { LaunchFailure, Verdict } from './plan.js';
+import { Processes, type ProcessWatch } from './processes.js';
 import type { HttpSettings } from './protocol.js';
 import { decodeRequesterEvent, type MakeRequest, type RequesterCommand } from './requester-protocol.js';
 
@@ -29,7 +29,7 @@ export interface RequesterOptions {
   readonly http: HttpSettings;
   /** Command in front of it. */
   readonly wrapper: readonly string[];
-  readonly groups: GroupWatch;
+  readonly watch: ProcessWatch;
   /** The bytes are valid during the call only. */
   onOutput(chunk: OutputChunk): void;
   /** Nobody takes output now; `resumeOutput` follows. */
@@ -117,7 +117,8 @@ function startProcess(options: RequesterOptions): RequesterProcess | LaunchFailu
 }
 
 export class RequesterProcess {
-  readonly pgid: number;
+  /** No cgroup of its own: it is in the supervisor's. */
+  readonly #processes: Processes;
   /** False when it died first, or took too long. */
   readonly isReady: Promise<boolean>;
   readonly #options: RequesterOptions;
@@ -132,7 +133,7 @@ export class RequesterProcess {
   #killTimer: NodeJS.Timeout | undefined;
 
   constructor(child: ChildProcess, pgid: number, socket: Socket, options: RequesterOptions) {
-    this.pgid = pgid;
+    this.#processes = new Processes(pgid, null);
     this.#options = options;
     this.isReady = new Promise((resolve) => {
       this.#onReady = resolve;
@@ -143,8 +144,12 @@ export class RequesterProcess {
       onFrame: (frame) => this.#take(frame),
       onClosed: () => this.kill(),
     });
-    child.once('exit', () => options.groups.whenEmpty(pgid, () => this.#emptied()));
+    child.once('exit', () => options.watch.whenEmpty(this.#processes, () => this.#emptied()));
     this.#send({ type: 'hello', http: options.http });
+  }
+
+  get pgid(): number {
+    return this.#processes.pgid;
   }
 
   /** It takes no requests any more. */
@@ -182,7 +187,7 @@ export class RequesterProcess {
     this.#isGone = true;
     this.#onReady(false);
     if (this.#isEmpty) return;
-    signalGroup(this.pgid, 'SIGKILL');
+    this.#processes.kill();
     clearTimeout(this.#killTimer);
     this.#killTimer = setTimeout(() => this.kill(), KILL_AGAIN_MS);
   }

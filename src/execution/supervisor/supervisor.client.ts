@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { KEEPER_PIPE, ROOT_PREFIX, removeAbandoned } from './abandoned.js';
+import { findOwnCgroup } from './cgroup.js';
 import { Channel } from './channel.js';
 import { makeFifos } from './fifo.js';
 import { removeTree } from './folder.js';
@@ -25,6 +26,7 @@ import {
 import { type Launch, Launches, type LaunchHandlers } from './launches.js';
 import type { StopCause } from './plan.js';
 import { type Command, decodeEvent, type HttpSettings } from './protocol.js';
+import { removeCgroupFolder, removeCgroupsOfDead } from './tool-cgroups.js';
 
 const DEFAULT_HTTP: HttpSettings = { allow: [], userAgent: 'capstan', caFile: null };
 const READY_LIMIT_MS = 15_000;
@@ -44,6 +46,10 @@ export interface SupervisorOptions {
   readonly entry?: URL;
   /** Where the supervisor's folder is made; by default the system's folder for temporary files. */
   readonly tempDir?: string;
+  /** The cgroup (version 2) below which its tools get theirs; by default this process's own, null for none. */
+  readonly cgroup?: string | null;
+  /** Called at most once: a process that leaves its group by `setsid` is out of reach from now on. */
+  onGroupsOnly?(why: string): void;
   /** Its stderr, on which only a crash of Node shows; by default the replica's. */
   readonly stderr?: 'inherit' | 'ignore';
 }
@@ -57,7 +63,9 @@ export interface SupervisorExit {
 export async function startSupervisor(options: SupervisorOptions): Promise<Supervisor> {
   if (process.platform === 'win32') throw new Error('a supervisor needs process groups, which Windows does not have');
   const tempDir = options.tempDir ?? tmpdir();
-  await removeAbandoned(tempDir, Date.now());
+  const { cgroup = findOwnCgroup() } = options;
+  if (cgroup === null) options.onGroupsOnly?.('no cgroup of version 2');
+  await Promise.all([removeAbandoned(tempDir, Date.now()), cgroup === null ? undefined : removeCgroupsOfDead(cgroup)]);
   const root = await mkdtemp(join(tempDir, ROOT_PREFIX));
   const fds: number[] = [];
   try {
@@ -68,7 +76,7 @@ export async function startSupervisor(options: SupervisorOptions): Promise<Super
     const keeperFd = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
     fds.push(keeperFd);
     const supervisor = new Supervisor(spawnSupervisor(options, readFd), root, keeperFd);
-    await supervisor.begin(options);
+    await supervisor.begin(options, cgroup);
     fds.pop();
     return supervisor;
   } catch (error) {
@@ -108,6 +116,9 @@ export class Supervisor {
   readonly #exitListeners: ((exit: SupervisorExit) => void)[] = [];
   readonly #ackListeners: ((seq: number) => void)[] = [];
   #onReady: (() => void) | null = null;
+  #onGroupsOnly: ((why: string) => void) | undefined;
+  /** Where its tools have their cgroups. */
+  #cgroups: string | null = null;
   /** Nothing that is sent from now on can reach it. */
   #isDeaf = false;
   #graceMs = 0;
@@ -145,13 +156,14 @@ export class Supervisor {
   }
 
   /** Greets, and waits for the answer; `startSupervisor` does this. */
-  async begin(options: SupervisorOptions): Promise<void> {
+  async begin(options: SupervisorOptions, cgroup: string | null): Promise<void> {
     const { incarnation, graceMs, deadlineMs, http = DEFAULT_HTTP } = options;
     this.#graceMs = graceMs;
+    this.#onGroupsOnly = options.onGroupsOnly;
     const ready = new Promise<'ready'>((resolve) => {
       this.#onReady = () => resolve('ready');
     });
-    this.#send({ type: 'hello', incarnation, graceMs, deadlineMs, root: this.#root, http });
+    this.#send({ type: 'hello', incarnation, graceMs, deadlineMs, root: this.#root, http, cgroup });
     const timer = setTimeout(() => this.destroy(), READY_LIMIT_MS);
     const outcome = await Promise.race([ready, this.#exited]);
     clearTimeout(timer);
@@ -224,14 +236,18 @@ export class Supervisor {
     }
     if (frame.type !== FRAME_JSON) throw new FrameError('unknown frame type');
     const event = decodeEvent(frame.payload);
-    if (event.type === 'ready') this.#onReady?.();
+    if (event.type === 'ready') {
+      this.#cgroups = event.cgroup;
+      this.#onReady?.();
+    } else if (event.type === 'groups_only') this.#onGroupsOnly?.(event.why);
     else if (event.type === 'ack') for (const listener of this.#ackListeners) listener(event.seq);
     else this.#launches.take(event);
   }
 
   async #afterExit(exit: SupervisorExit): Promise<void> {
     for (const listener of this.#exitListeners) listener(exit);
-    await this.#launches.loseAll();
+    await this.#launches.loseAll(this.#cgroups);
     await removeTree(this.#root);
+    if (this.#cgroups !== null) await removeCgroupFolder(this.#cgroups);
   }
 }

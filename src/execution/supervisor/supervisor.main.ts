@@ -4,7 +4,7 @@
  *   fd 3  command channel; only the replica holds the other end, so its end of file means that the replica is gone
  *   fd 4  the keeper's pipe, read at every tick and before every decision
  *
- * Invariant: it ends only when no group of its tools is left, whatever makes it end; and it writes nothing to stderr
+ * Invariant: it ends only when no process of its tools is left, whatever makes it end; and it writes nothing to stderr
  * before that, because a full pipe there would stop it.
  */
 import { closeSync, readdirSync, readFileSync } from 'node:fs';
@@ -17,6 +17,7 @@ import { detectWrapper } from './launch.js';
 import { Lease } from './lease.js';
 import type { EndCause } from './plan.js';
 import { type Command, decodeCommand, type Hello, type SupervisorEvent } from './protocol.js';
+import { ToolCgroups } from './tool-cgroups.js';
 
 const COMMAND_FD = 3;
 const KEEPER_FD = 4;
@@ -26,6 +27,7 @@ const LAST_WORDS_MS = 5_000;
 interface Working {
   readonly hello: Hello;
   readonly fleet: Fleet;
+  readonly cgroups: ToolCgroups | null;
 }
 
 let working: Working | null = null;
@@ -59,16 +61,19 @@ function begin(hello: Hello): Working {
     keeperFd: KEEPER_FD,
     onExtension: (seq) => send({ type: 'ack', seq }),
   });
+  const loseCgroups = (why: string) => send({ type: 'groups_only', why });
+  const cgroups = hello.cgroup === null ? null : ToolCgroups.open(hello.cgroup, loseCgroups);
   const fleet = new Fleet({
     hello,
     lease,
     wrapper: detectWrapper(),
+    cgroups,
     send: (bytes, onSent) => channel.send(bytes, onSent),
     isCongested: () => channel.isCongested,
   });
   setInterval(() => fleet.enforceDeadline(), TICK_MS);
-  send({ type: 'ready', pid: process.pid });
-  return { hello, fleet };
+  send({ type: 'ready', pid: process.pid, cgroup: cgroups?.folder ?? null });
+  return { hello, fleet, cgroups };
 }
 
 function obey(command: Command, { hello, fleet }: Working): void {
@@ -104,8 +109,9 @@ function end(cause: EndCause, code: number): void {
   if (isEnding) return;
   isEnding = true;
   if (working === null) process.exit(exitCode);
-  const { fleet, hello } = working;
+  const { fleet, hello, cgroups } = working;
   fleet.stopAll(cause, () => {
+    cgroups?.close();
     void Promise.all([channel.close(LAST_WORDS_MS), removeTree(hello.root)]).then(() => process.exit(exitCode));
   });
 }

@@ -2,21 +2,21 @@
  * One tool from its spawn to its end. Modes, and what may happen in each:
  *
  *   running    the first process lives.            Left when it exits.
- *   leaving    it exited, others of its group live. They may finish for SETTLE_MS, then TERM, then KILL. Left when the
- *              group is empty; skipped when it is so at once.
- *   draining   the group is empty.                 What its pipes still hold is read, credit or not; what its report files
+ *   leaving    it exited, others of its group or its cgroup live. They may finish for SETTLE_MS, then TERM, then KILL.
+ *              Left when none is; skipped when that is so at once.
+ *   draining   no process is left.                 What its pipes still hold is read, credit or not; what its report files
  *                                                  hold, as credit comes. A stop now only ends that wait, after its grace.
  *                                                  Left when the pipes are closed and the files read.
  *   ended      reported, exactly once, after all output.
  *
  * Invariants: the first cause of an end stays; a tool told to stop is never reprieved, a later stop can only bring
- * KILL forward; nothing is signalled once the group was seen empty, because its number may then be anyone's.
+ * KILL forward; nothing is signalled once no process was left.
  */
 import { creditOf, type Source } from './frames.js';
-import { type GroupWatch, signalGroup } from './groups.js';
 import type { SpawnedTool } from './launch.js';
 import { OutputPipe } from './output.js';
 import type { EndCause, ToolEnd } from './plan.js';
+import type { Processes, ProcessWatch } from './processes.js';
 import { INITIAL_CREDIT_BYTES, type ReportSource, type UnreadReason } from './protocol.js';
 import { ReportFiles } from './reports.js';
 
@@ -30,7 +30,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export interface ToolPorts {
   readonly graceMs: number;
-  readonly groups: GroupWatch;
+  readonly watch: ProcessWatch;
   /** The bytes are valid during the call only. */
   onOutput(source: Source, bytes: Buffer): void;
   /** Why a report was not read, or not to its end; behind the output that was read of it. */
@@ -41,7 +41,7 @@ export interface ToolPorts {
 }
 
 export class Tool {
-  readonly pgid: number;
+  readonly #processes: Processes;
   readonly #ports: ToolPorts;
   readonly #pipes: readonly OutputPipe[];
   readonly #reports: ReportFiles;
@@ -52,6 +52,7 @@ export class Tool {
   #cause: EndCause | null = null;
   #exit: { readonly exitCode: number | null; readonly signal: string | null } = { exitCode: null, signal: null };
   #leftovers = false;
+  #killedAfterMs: number | null = null;
   #killAtMs = Number.POSITIVE_INFINITY;
   #killTimer: NodeJS.Timeout | undefined;
   #settleTimer: NodeJS.Timeout | undefined;
@@ -60,7 +61,7 @@ export class Tool {
 
   /** Must be made in the turn of the spawn, or the exit could be missed. */
   constructor(spawned: SpawnedTool, timeoutMs: number | null, ports: ToolPorts) {
-    this.pgid = spawned.pgid;
+    this.#processes = spawned.processes;
     this.#ports = ports;
     this.#pipes = spawned.outputFds.map((fd, index) => this.#openPipe(fd, index === 0 ? 1 : 2));
     this.#reports = new ReportFiles(spawned.reports, {
@@ -73,7 +74,7 @@ export class Tool {
     if (timeoutMs !== null) this.#armTimeout(performance.now() + timeoutMs);
   }
 
-  /** TERM to the group, and KILL after `graceMs`; with 0 only KILL, at once. */
+  /** TERM to all its processes, and KILL after `graceMs`; with 0 only KILL, at once. */
   stop(cause: EndCause, graceMs: number): void {
     if (this.#mode === 'ended') return;
     if (graceMs <= 0) this.#reports.hurry();
@@ -83,7 +84,7 @@ export class Tool {
     }
     const isFirst = this.#cause === null;
     this.#cause ??= cause;
-    if (isFirst && graceMs > 0) this.#term();
+    if (isFirst && graceMs > 0) this.#processes.term();
     this.#killIn(graceMs);
   }
 
@@ -143,7 +144,7 @@ export class Tool {
     this.#exit = { exitCode, signal };
     this.#cause ??= 'self';
     this.#mode = 'leaving';
-    this.#ports.groups.whenEmpty(this.pgid, () => this.#groupEmpty());
+    this.#ports.watch.whenEmpty(this.#processes, () => this.#noneLeft());
     // A group that was told to stop keeps its whole grace period, also when the shell in front of it died at once.
     if (this.#mode === 'leaving' && this.#cause === 'self') {
       this.#settleTimer = setTimeout(() => this.#endLeftovers(), SETTLE_MS);
@@ -152,11 +153,11 @@ export class Tool {
 
   #endLeftovers(): void {
     this.#leftovers = true;
-    this.#term();
+    this.#processes.term();
     this.#killIn(Math.min(this.#ports.graceMs, LEFTOVER_GRACE_MS));
   }
 
-  #groupEmpty(): void {
+  #noneLeft(): void {
     clearTimeout(this.#settleTimer);
     clearTimeout(this.#killTimer);
     this.#mode = 'draining';
@@ -171,13 +172,8 @@ export class Tool {
     if (this.#mode !== 'draining' || this.#openPipes > 0 || !this.#areReportsRead) return;
     this.#mode = 'ended';
     clearTimeout(this.#hurryTimer);
-    this.#ports.onEnded({ ...this.#exit, cause: this.#cause ?? 'self', leftovers: this.#leftovers, verdict: null });
-  }
-
-  #term(): void {
-    signalGroup(this.pgid, 'SIGTERM');
-    // A process that was stopped gets TERM only when it goes on.
-    signalGroup(this.pgid, 'SIGCONT');
+    const facts = { leftovers: this.#leftovers, killedAfterMs: this.#killedAfterMs, verdict: null };
+    this.#ports.onEnded({ ...this.#exit, cause: this.#cause ?? 'self', ...facts });
   }
 
   #killIn(graceMs: number): void {
@@ -186,11 +182,17 @@ export class Tool {
     this.#killAtMs = atMs;
     clearTimeout(this.#killTimer);
     if (graceMs <= 0) this.#kill();
-    else this.#killTimer = setTimeout(() => this.#kill(), graceMs);
+    else this.#killTimer = setTimeout(() => this.#killAfter(graceMs), graceMs);
+  }
+
+  #killAfter(graceMs: number): void {
+    // The watch may not have seen yet that all are gone.
+    if (!this.#processes.isDead()) this.#killedAfterMs = Math.round(graceMs);
+    this.#kill();
   }
 
   #kill(): void {
-    signalGroup(this.pgid, 'SIGKILL');
+    this.#processes.kill();
     this.#killTimer = setTimeout(() => this.#kill(), KILL_AGAIN_MS);
   }
 }

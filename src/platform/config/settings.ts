@@ -34,7 +34,7 @@ export const SETTINGS = Object.freeze({
     value: postgresUrl,
     unset: 'same as DATABASE_URL',
     secret: true,
-    help: 'Past a connection pooler, straight to the server: for lease renewals and migrations.',
+    help: 'Past a connection pooler, straight to the server: for lease renewals, wake-ups and migrations.',
   }),
   dataDir: setting({
     name: 'CAPSTAN_DATA_DIR',
@@ -140,7 +140,7 @@ export const SETTINGS = Object.freeze({
     group: 'Runs',
     value: duration('100ms', '60s'),
     default: '1s',
-    help: 'Time between two looks for work; a submit to this process makes it look at once.',
+    help: 'Time between two looks for work; a submit to any replica makes all of them look at once.',
   }),
   runTimeoutMs: optional({
     name: 'CAPSTAN_RUN_TIMEOUT',

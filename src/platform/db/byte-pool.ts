@@ -5,11 +5,11 @@
  */
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { errorCode, StatementTimeout } from './db.js';
+import { errorCode, StatementTimeout, serverBounds } from './db.js';
 import { Permits } from './permits.js';
 import { connectAs } from './session-url.js';
 
-const CONNECT_LIMIT_MS = 5_000;
+const LONGEST_CONNECT_MS = 5_000;
 const MAX_WAITING = 1_000;
 
 /** The connection broke. Whether the statement was carried out is unknown. */
@@ -26,6 +26,8 @@ export interface BytePoolOptions {
   readonly size: number;
   /** The server gives a statement up after this; the client a second later. */
   readonly statementTimeoutMs: number;
+  /** Called when a connection was lost that nobody closed. */
+  readonly onSessionLost?: () => void;
 }
 
 /** A statement with `$1` … for its values; prepared under its name. */
@@ -45,8 +47,12 @@ export class BytePool {
   private readonly permits: Permits;
   private readonly boundMs: number;
   private isClosed = false;
+  /** Of which making the connections are: those of an earlier one are not used again. */
+  private making = 0;
   /** Statements sent and not answered yet. */
   inFlight = 0;
+  /** Statements that the database has carried out. */
+  answers = 0;
 
   constructor(private readonly options: BytePoolOptions) {
     this.boundMs = options.statementTimeoutMs + 1_000;
@@ -62,11 +68,13 @@ export class BytePool {
     if (!this.permits.tryTake()) await this.permits.wait();
     this.inFlight += 1;
     try {
+      const { making } = this;
       const connection = this.idle.pop() ?? (await this.open());
       const named = this.options.direct ? { name } : {};
       const answer = connection.client.query<T & pg.QueryResultRow>({ ...named, text, values: [...values] });
       const { rows } = await this.bounded(answer, connection.socket, this.boundMs);
-      if (this.isClosed) connection.socket.destroy();
+      this.answers += 1;
+      if (this.isClosed || making !== this.making) connection.socket.destroy();
       else this.idle.push(connection);
       return rows;
     } finally {
@@ -75,9 +83,19 @@ export class BytePool {
     }
   }
 
+  /** From now on over new connections; statements in flight end where they are. */
+  reconnect(): void {
+    this.making += 1;
+    void this.closeIdle();
+  }
+
   /** Closes what is idle; a statement in flight ends by itself. */
   async close(): Promise<void> {
     this.isClosed = true;
+    await this.closeIdle();
+  }
+
+  private async closeIdle(): Promise<void> {
     const ends = this.idle.splice(0).map(({ client, socket }) => this.bounded(client.end(), socket, 1_000));
     await Promise.allSettled(ends);
   }
@@ -92,12 +110,12 @@ export class BytePool {
         keepAlive: true,
         keepAliveInitialDelayMillis: 10_000,
         stream: () => socket,
-        ...(direct ? { statement_timeout: statementTimeoutMs, lock_timeout: 2_000 } : {}),
+        ...(direct ? serverBounds(statementTimeoutMs) : {}),
       });
       // Without a listener the end of an idle connection would be an uncaught error.
       client.on('error', () => this.drop(socket));
       client.on('end', () => this.drop(socket));
-      await this.bounded(client.connect(), socket, CONNECT_LIMIT_MS);
+      await this.bounded(client.connect(), socket, Math.min(LONGEST_CONNECT_MS, this.boundMs));
       return { client, socket };
     });
   }
@@ -105,7 +123,9 @@ export class BytePool {
   private drop(socket: Socket): void {
     socket.destroy();
     const index = this.idle.findIndex((each) => each.socket === socket);
-    if (index >= 0) this.idle.splice(index, 1);
+    if (index < 0) return;
+    this.idle.splice(index, 1);
+    this.options.onSessionLost?.();
   }
 
   private async bounded<T>(answer: Promise<T>, socket: Socket, limitMs: number): Promise<T> {

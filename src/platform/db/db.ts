@@ -31,24 +31,31 @@ export interface PoolOptions {
 
 /** SQLSTATEs after which the same statement may simply be sent again. */
 const TRANSIENT = new Set([
+  '25006', // read_only_sql_transaction: the server was demoted
+  '25P03', // idle_in_transaction_session_timeout
   '40001', // serialization_failure
+  '40003', // statement_completion_unknown
   '40P01', // deadlock_detected
   '55P03', // lock_not_available (lock_timeout)
   '57014', // query_canceled (statement_timeout, or our own bound)
   '57P01', // admin_shutdown
   '57P02', // crash_shutdown
   '57P03', // cannot_connect_now
+  '57P04', // database_dropped, as it is when a backup is restored
   '57P05', // idle_session_timeout
-  '25006', // read_only_sql_transaction: the server was demoted
   'CONNECTION_CLOSED',
   'CONNECTION_ENDED',
   'CONNECTION_DESTROYED',
   'CONNECT_TIMEOUT',
+  'ECONNABORTED',
   'ECONNREFUSED',
   'ECONNRESET',
   'EPIPE',
+  'ESHUTDOWN',
   'ETIMEDOUT',
+  'EHOSTDOWN',
   'EHOSTUNREACH',
+  'ENETDOWN',
   'ENETUNREACH',
   'ENOTFOUND',
   'EAI_AGAIN',
@@ -75,6 +82,11 @@ export function errorCode(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** True when this server takes no writes: it was demoted, or somebody made it read-only. */
+export function isReadOnly(error: unknown): boolean {
+  return errorCode(error) === '25006';
+}
+
 /** True when the statement itself took too long for the server or for us: the same again would take as long. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof StatementTimeout || errorCode(error) === '57014';
@@ -85,22 +97,39 @@ export function records(sql: Sql, rows: readonly object[]): postgres.Parameter {
   return sql.json(rows as unknown as JsonValue);
 }
 
+/** The pool was closed: the statement was not sent. */
+class PoolClosed extends Error {
+  override readonly name = 'PoolClosed';
+  readonly code = 'CONNECTION_ENDED';
+}
+
+/** Bounds that the server keeps by itself, also when this process can't say a word any more. Milliseconds. */
+export function serverBounds(statementTimeoutMs: number): {
+  readonly statement_timeout: number;
+  readonly lock_timeout: number;
+  readonly idle_in_transaction_session_timeout: number;
+} {
+  return { statement_timeout: statementTimeoutMs, lock_timeout: 2_000, idle_in_transaction_session_timeout: 3_000 };
+}
+
 /** This many statements may wait for a connection of one pool. */
 const MAX_WAITING = 1_000;
 
 /** A small pool for one purpose. Leases and ends of runs never wait behind reads: they have pools of their own. */
 export class Pool {
-  private sql: Sql;
+  /** Made for the first statement: only then is it certain where the database is. */
+  private sql: Sql | undefined;
   private ended = false;
   private readonly permits: Permits;
   private readonly boundMs: number;
   /** Statements sent and not answered yet. */
   inFlight = 0;
+  /** Statements that the database has carried out. */
+  answers = 0;
 
   constructor(private readonly options: PoolOptions) {
     this.boundMs = options.statementTimeoutMs + 1_000;
     this.permits = new Permits({ size: options.size, maxWaiting: MAX_WAITING, maxWaitMs: this.boundMs });
-    this.sql = this.connect();
   }
 
   get size(): number {
@@ -117,14 +146,18 @@ export class Pool {
     this.inFlight += 1;
     let timer: NodeJS.Timeout | undefined;
     try {
-      const sql = this.sql;
+      if (this.ended) throw new PoolClosed(`the pool ${this.options.name} is closed`);
+      this.sql ??= this.connect();
+      const { sql } = this;
       const bound = new Promise<never>((_, reject) => {
         timer = setTimeout(() => {
           reject(new StatementTimeout(`no answer from the database in ${this.boundMs} ms`));
-          this.replace(sql);
+          this.replaceSilent(sql);
         }, this.boundMs);
       });
-      return (await Promise.race([statement(sql), bound])) as T;
+      const answer = await this.demotionNoted(sql, Promise.race([statement(sql), bound]));
+      this.answers += 1;
+      return answer as T;
     } finally {
       clearTimeout(timer);
       this.inFlight -= 1;
@@ -132,23 +165,46 @@ export class Pool {
     }
   }
 
+  /** From now on over new connections; statements in flight end where they are. */
+  reconnect(): void {
+    this.leave(this.boundMs);
+  }
+
   /** Closes the pool; statements in flight get `timeoutSeconds` to end. */
   async close(timeoutSeconds = 1): Promise<void> {
     this.ended = true;
-    await this.sql.end({ timeout: timeoutSeconds });
+    await this.sql?.end({ timeout: timeoutSeconds });
   }
 
-  /** Puts a fresh pool in the place of one whose connection went silent; the old one's statements get a second. */
-  private replace(silent: Sql): void {
+  /** By the same address another server may take writes already, or soon. */
+  private async demotionNoted<T>(sql: Sql, answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } catch (error) {
+      if (isReadOnly(error) && this.sql === sql) this.reconnect();
+      throw error;
+    }
+  }
+
+  /** Leaves a pool whose connection went silent; its other statements get a second. */
+  private replaceSilent(silent: Sql): void {
     if (this.ended || this.sql !== silent) return;
     this.options.log.warn({ code: 'db_pool_replaced', pool: this.options.name }, 'database connection went silent');
-    this.sql = this.connect();
-    void silent.end({ timeout: 1 }).catch(() => undefined);
+    this.leave(1_000);
+  }
+
+  /** The next statement makes new connections; those in flight over the old ones get so long. */
+  private leave(endWithinMs: number): void {
+    const { sql } = this;
+    if (!sql || this.ended) return;
+    this.sql = undefined;
+    this.options.onSessionLost?.();
+    void sql.end({ timeout: endWithinMs / 1_000 }).catch(() => undefined);
   }
 
   private connect(): Sql {
     const { url, size, direct, name, statementTimeoutMs, log } = this.options;
-    return postgres(url, {
+    const made: Sql = postgres(url, {
       max: size,
       prepare: direct,
       connect_timeout: 5,
@@ -160,14 +216,15 @@ export class Pool {
         if (severity === 'WARNING') log.warn({ code: 'db_warning', pool: name }, message);
       },
       onclose: () => {
-        if (!this.ended) this.options.onSessionLost?.();
+        if (!this.ended && this.sql === made) this.options.onSessionLost?.();
       },
       transform: { column: { from: postgres.toCamel } },
       types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
       connection: {
         application_name: `capstan ${name}`,
-        ...(direct ? { statement_timeout: statementTimeoutMs, lock_timeout: 2_000 } : {}),
+        ...(direct ? serverBounds(statementTimeoutMs) : {}),
       },
     });
+    return made;
   }
 }

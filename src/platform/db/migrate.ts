@@ -15,32 +15,65 @@ import { connectAs } from './session-url.js';
 export const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../../migrations/', import.meta.url));
 const MIGRATIONS_TABLE = 'schema_migrations';
 const OLDEST_SERVER = 150_000;
+const ANSWER_WITHIN_MS = 10_000;
+const LOOK_EVERY_MS = 500;
+const TELL_EVERY_MS = 15_000;
 
 /** Why a database can't be used: one line for the person who starts the server. */
 export class DatabaseRefused extends Error {
   override readonly name = 'DatabaseRefused';
 }
 
+/** What may pass by itself: the database is away or read-only, or another starter has the lock. */
+class NotYet extends Error {
+  override readonly name = 'NotYet';
+}
+
 export interface MigrateOptions {
   readonly databaseUrl: string;
-  /** How long to wait for the database to answer, and then for another starter's lock. */
+  /** How long what may pass by itself is waited for: a database that is away or read-only, another starter's lock. */
   readonly waitMs: number;
   readonly log: Logger;
   readonly timing?: Timing;
 }
 
-/** Applies what is missing and returns the names of the migrations applied by this call. Throws `DatabaseRefused`. */
+/**
+ * Applies what is missing and returns the names of the migrations applied by this call. Throws `DatabaseRefused` for
+ * what only a person can change, and for the rest when the time is over.
+ */
 export async function migrate(options: MigrateOptions): Promise<string[]> {
   const timing = options.timing ?? systemTiming;
   const known = await knownMigrations();
-  const client = await connectWithin(options, timing);
-  client.on('error', (error) => options.log.warn({ code: 'migration_session_lost', err: error }, 'session lost'));
+  const untilMs = timing.monotonicMs() + options.waitMs;
+  let toldAtMs = Number.NEGATIVE_INFINITY;
+  for (;;) {
+    try {
+      return await applyMissing(options, known);
+    } catch (error) {
+      if (!(error instanceof NotYet)) throw error;
+      const now = timing.monotonicMs();
+      if (now >= untilMs) {
+        const waited = `waited ${Math.round(options.waitMs / 1_000)} s; start again when that has passed`;
+        throw new DatabaseRefused(`${error.message} (${waited})`, { cause: error });
+      }
+      if (now - toldAtMs >= TELL_EVERY_MS) {
+        toldAtMs = now;
+        options.log.warn({ code: 'database_awaited', reason: error.message }, 'not ready: waiting for the database');
+      }
+      await timing.delay(LOOK_EVERY_MS * (0.5 + timing.random()));
+    }
+  }
+}
+
+/** One attempt. Throws `NotYet` or `DatabaseRefused`. */
+async function applyMissing({ databaseUrl, log }: MigrateOptions, known: readonly string[]): Promise<string[]> {
+  const client = await open(databaseUrl);
+  client.on('error', (error) => log.warn({ code: 'migration_session_lost', err: error }, 'session lost'));
   try {
     await refuseUnfit(client);
     if ((await pending(client, known)).length === 0) return [];
-    await lockWithin(client, options, timing);
-    const missing = await pending(client, known);
-    if (missing.length === 0) return [];
+    await lock(client);
+    if ((await pending(client, known)).length === 0) return [];
     const applied = await runner({
       dbClient: client,
       dir: MIGRATIONS_FOLDER,
@@ -51,8 +84,10 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
     });
     return applied.map((migration) => migration.name);
   } catch (error) {
-    if (error instanceof DatabaseRefused) throw error;
-    throw new DatabaseRefused(`the schema could not be applied: ${lineOf(error)}`, { cause: error });
+    if (error instanceof DatabaseRefused || error instanceof NotYet) throw error;
+    throw new (isPassing(error) ? NotYet : DatabaseRefused)(`the schema could not be applied: ${lineOf(error)}`, {
+      cause: error,
+    });
   } finally {
     await client.end().catch(() => undefined);
   }
@@ -67,21 +102,13 @@ export async function knownMigrations(): Promise<string[]> {
     .sort();
 }
 
-async function connectWithin(options: MigrateOptions, timing: Timing): Promise<pg.Client> {
-  const until = timing.monotonicMs() + options.waitMs;
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await connectAs(options.databaseUrl, connect);
-    } catch (error) {
-      const hopeless = !isTransient(error) && !/timeout|terminated/i.test(lineOf(error));
-      if (hopeless || timing.monotonicMs() >= until) {
-        throw new DatabaseRefused(`the database can't be reached: ${lineOf(error)}`, { cause: error });
-      }
-      if (attempt % 8 === 1) {
-        options.log.warn({ code: 'database_unreachable', err: error }, 'waiting for the database');
-      }
-      await timing.delay(500);
-    }
+async function open(databaseUrl: string): Promise<pg.Client> {
+  try {
+    return await connectAs(databaseUrl, connect);
+  } catch (error) {
+    throw new (isPassing(error) ? NotYet : DatabaseRefused)(`the database can't be reached: ${lineOf(error)}`, {
+      cause: error,
+    });
   }
 }
 
@@ -90,9 +117,13 @@ async function connect(url: string): Promise<pg.Client> {
     connectionString: url,
     application_name: 'capstan migrate',
     connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
   });
   try {
     await client.connect();
+    // A migration takes as long as it takes, whatever the role's own bounds are.
+    await client.query('set statement_timeout = 0');
     return client;
   } catch (error) {
     await client.end().catch(() => undefined);
@@ -100,12 +131,23 @@ async function connect(url: string): Promise<pg.Client> {
   }
 }
 
+/** For everything but the migrations themselves: what went silent must not be waited for without end. */
+async function ask<Row extends pg.QueryResultRow>(
+  client: pg.Client,
+  text: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
+  // Known to the driver, but not to its types.
+  const query: pg.QueryConfig & { query_timeout: number } = { text, values, query_timeout: ANSWER_WITHIN_MS };
+  return (await client.query<Row>(query)).rows;
+}
+
 async function refuseUnfit(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ version: string; encoding: string; readOnly: string; standby: boolean }>(
+  const [server] = await ask<{ version: string; encoding: string; readOnly: string; standby: boolean }>(
+    client,
     `select current_setting('server_version_num') as version, current_setting('server_encoding') as encoding,
             current_setting('transaction_read_only') as "readOnly", pg_is_in_recovery() as standby`,
   );
-  const server = rows[0];
   if (!server) throw new DatabaseRefused('the database gave no answer about itself');
   if (Number(server.version) < OLDEST_SERVER) {
     throw new DatabaseRefused(`PostgreSQL 15 or newer is needed; this server is ${server.version}`);
@@ -114,15 +156,15 @@ async function refuseUnfit(client: pg.Client): Promise<void> {
     throw new DatabaseRefused(`the database's encoding must be UTF8; it is ${server.encoding}: create it with UTF8`);
   }
   if (server.standby || server.readOnly === 'on') {
-    throw new DatabaseRefused('the database is read-only (a standby?): point DATABASE_URL at the primary');
+    throw new NotYet('the database is read-only (a standby?): point DATABASE_URL at the primary');
   }
 }
 
 /** Names this program knows and the database lacks. Throws when the database knows more. */
 async function pending(client: pg.Client, known: readonly string[]): Promise<string[]> {
-  const { rows: tables } = await client.query(`select to_regclass($1) as found`, [MIGRATIONS_TABLE]);
-  if (!tables[0]?.found) return [...known];
-  const { rows } = await client.query<{ name: string }>(`select name from ${MIGRATIONS_TABLE} order by id`);
+  const [table] = await ask<{ found: string | null }>(client, `select to_regclass($1) as found`, [MIGRATIONS_TABLE]);
+  if (!table?.found) return [...known];
+  const rows = await ask<{ name: string }>(client, `select name from ${MIGRATIONS_TABLE} order by id`);
   const applied = rows.map((row) => row.name);
   const foreign = applied.filter((name) => !known.includes(name));
   if (foreign.length > 0) {
@@ -133,18 +175,19 @@ async function pending(client: pg.Client, known: readonly string[]): Promise<str
   return known.filter((name) => !applied.includes(name));
 }
 
-async function lockWithin(client: pg.Client, options: MigrateOptions, timing: Timing): Promise<void> {
-  const until = timing.monotonicMs() + options.waitMs;
-  for (;;) {
-    const { rows } = await client.query(`select pg_try_advisory_lock($1) as locked`, [PG_MIGRATE_LOCK_ID]);
-    if (rows[0]?.locked) return;
-    if (timing.monotonicMs() >= until) {
-      throw new DatabaseRefused(
-        `another process has held the migration lock (advisory lock ${PG_MIGRATE_LOCK_ID}) for ${Math.round(options.waitMs / 1_000)} s: see who holds it in pg_locks, then start again`,
-      );
-    }
-    await timing.delay(100 + timing.random() * 100);
-  }
+async function lock(client: pg.Client): Promise<void> {
+  const [answer] = await ask<{ locked: boolean }>(client, `select pg_try_advisory_lock($1) as locked`, [
+    PG_MIGRATE_LOCK_ID,
+  ]);
+  if (answer?.locked) return;
+  throw new NotYet(
+    `another process holds the migration lock (advisory lock ${PG_MIGRATE_LOCK_ID}): pg_locks says which`,
+  );
+}
+
+/** True when the same may well work in a moment. The driver says in words alone that it gave up, or lost, a connection. */
+function isPassing(error: unknown): boolean {
+  return isTransient(error) || /timeout|terminated/i.test(lineOf(error));
 }
 
 function lineOf(error: unknown): string {

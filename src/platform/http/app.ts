@@ -2,26 +2,27 @@
  * The HTTP edge of a process, made the same way for the server and for tests. What is decided here holds for every
  * route: bounds against slow and large requests, the request's id, headers of every answer, problems, decoding.
  */
+import { Server as NetServer, type Socket } from 'node:net';
 import { type DynamicModule, type Type } from '@nestjs/common';
 import { NestFactory, Reflector } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Platform } from '../platform.js';
 import { answerBrokenRequest } from './broken-request.js';
 import { InputPipe } from './input.pipe.js';
 import { JsonBodyInterceptor } from './json-body.interceptor.js';
+import { lingering } from './linger.js';
 import { NestLog } from './nest-log.js';
 import { ProblemFilter } from './problem.filter.js';
 import { requestIdOf } from './request-id.js';
 import { Routes } from './routes.js';
+import { Traffic } from './traffic.js';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 /** A whole request must have arrived within this, its headers within half of it. */
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than a balancer keeps an idle connection (60 s is usual), so that it never sends into a closing one. */
 const KEEP_ALIVE_MS = 65_000;
-/** What is being answered when the application closes may go on for this long; a slow reader would for ever. */
-const LAST_ANSWERS_MS = 1_500;
 
 /** Headers of every answer; a page with content of its own sets its own policy. */
 const EVERY_ANSWER = Object.freeze({
@@ -46,6 +47,7 @@ export async function createApp(
     abortOnError: false,
     logger: new NestLog(platform.log),
   });
+  control(adapter.getInstance(), app.get(Traffic), filter);
   app.useGlobalFilters(filter);
   app.useGlobalInterceptors(new JsonBodyInterceptor(app.get(Reflector)));
   app.useGlobalPipes(new InputPipe());
@@ -61,6 +63,8 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
   const adapter = new FastifyAdapter({
     logger: false,
     forceCloseConnections: 'idle',
+    // A request that was sent before its sender could know is answered like any other.
+    return503OnClosing: false,
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -81,18 +85,33 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
     prepare(request, reply);
     done();
   });
-  instance.addHook('preClose', (done) => {
-    const { server } = instance;
-    const forceAt = performance.now() + LAST_ANSWERS_MS;
-    const timer = setInterval(() => {
-      if (performance.now() < forceAt) server.closeIdleConnections();
-      else server.closeAllConnections();
-    }, 50).unref();
-    server.once('close', () => clearInterval(timer));
-    done();
-  });
   // Bytes are only collected, up to the limit: what they are is decided behind the guard.
   instance.removeAllContentTypeParsers();
   instance.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   return adapter;
+}
+
+/** Lets requests in or not, and closes connections without breaking off what is being answered. */
+function control(instance: FastifyInstance, traffic: Traffic, filter: ProblemFilter): void {
+  instance.server.on('connection', (connection: Socket) => traffic.expect(connection));
+  instance.addHook('onRequest', (request, reply, done) => {
+    const problem = traffic.enter(request.routeOptions.url, reply.raw);
+    if (problem) filter.answer(problem, request, reply);
+    else done();
+  });
+  instance.addHook('onSend', (request, reply, payload, done) => {
+    // Who keeps connections must not send into one that is about to be closed.
+    if (traffic.phase === 'stopping') void reply.header('connection', 'close');
+    done(null, lingering(request, reply, payload));
+  });
+  instance.addHook('preClose', (done) => {
+    const { server } = instance;
+    if (!server.listening) return done();
+    // Right after all who had knocked were let in: the system resets those who stand before a door that is closed.
+    setImmediate(() => {
+      // Not the server's own way, which would also end connections whose first request is on its way.
+      NetServer.prototype.close.call(server);
+      server.once('close', traffic.wane(server, done));
+    });
+  });
 }

@@ -4,6 +4,7 @@ import {
   backoffMs,
   isSilent,
   isStalled,
+  renewalsUntilOthersRenewed,
   SILENT_TICKS,
   type Standstill,
   standstillAfter,
@@ -29,6 +30,15 @@ describe('times of a renewal', () => {
 
   it('retries start after 250 ms and are never more than a second apart', () => {
     expect([1, 2, 3, 4, 5, 1_000_000].map(backoffMs)).toEqual([250, 500, 1_000, 1_000, 1_000, 1_000]);
+  });
+
+  it('F042 the wait for others to renew covers a try begun just before the database came back, the pause and the next', () => {
+    for (const renewMs of [1_000, 2_000, 5_000, 10_000, 180_000]) {
+      const waitMs = (renewalsUntilOthersRenewed(renewMs) - 1) * untilNextRenewalMs(0, 0, renewMs);
+      const latestMs = statementLimitMs(renewMs) + backoffMs(1_000_000) + 1_000;
+      expect(waitMs).toBeGreaterThanOrEqual(latestMs);
+    }
+    expect(renewalsUntilOthersRenewed(5_000)).toBe(3);
   });
 });
 

@@ -3,8 +3,8 @@ import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { KeeperClient } from '../../../src/execution/keeper/keeper.client.js';
 import { createDatabase, type TestDatabase } from '../../database.js';
-import { compiledKeeper, KeeperPipe, NORMAL, Recorder, type StartKeeper, until, Workers } from './keeper.fixture.js';
 import { TcpProxy } from '../../tcp-proxy.js';
+import { compiledKeeper, KeeperPipe, NORMAL, Recorder, type StartKeeper, until, Workers } from './keeper.fixture.js';
 
 let database: TestDatabase;
 let session: pg.Client;

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
-import { GroupWatch } from '../../../src/execution/supervisor/groups.js';
+import { ProcessWatch } from '../../../src/execution/supervisor/processes.js';
 import { compiledSource } from '../../compiled.js';
 import { requestOf, until } from '../supervisor/rig.js';
 import { startOrigin } from './origin.fixture.js';
@@ -17,7 +17,7 @@ it('an abort is obeyed whatever is still to be sent before it', async () => {
   const requester = new Requester({
     http: { allow: ['127.0.0.1'], userAgent: 'test', caFile: null },
     wrapper: [],
-    groups: new GroupWatch(),
+    watch: new ProcessWatch(),
     onOutput: () => {
       outputs += 1;
     },

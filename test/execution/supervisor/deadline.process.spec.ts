@@ -38,7 +38,12 @@ describe('the deadline', () => {
     rig.renew();
     const file = join(rig.scratch, 'effects');
     const tool = rig.launch(stubborn(file));
-    expect(await tool.outcome).toEqual({ exitCode: null, signal: 'SIGKILL', cause: 'deadline', leftovers: false });
+    expect(await tool.outcome).toMatchObject({
+      exitCode: null,
+      signal: 'SIGKILL',
+      cause: 'deadline',
+      leftovers: false,
+    });
     const endedAtMs = Date.now();
     const seen = effects(file);
     const termAtMs = seen.find(({ word }) => word === 'term')?.atMs ?? 0;

@@ -1,53 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, openSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { ToolPlan } from '../../../src/execution/supervisor/plan.js';
 import { startSupervisor } from '../../../src/execution/supervisor/supervisor.client.js';
 import { compiledSource } from '../../compiled.js';
-import { isRunning, linesOf, livingMembers, planOf, shell, startRig, until } from './rig.js';
-
-interface Replica {
-  readonly process: ChildProcess;
-  readonly supervisor: number;
-  readonly pgid: number;
-  readonly temp: string;
-  said(): Record<string, unknown>[];
-}
-
-/** A replica in a process of its own, with one tool that is running. */
-async function startReplica(plan: Partial<ToolPlan>, options: { graceMs: number; fd?: number }): Promise<Replica> {
-  const temp = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
-  const settings = { temp, plan: planOf(plan), graceMs: options.graceMs, deadlineMs: 60_000 };
-  const fixture = new URL('./replica.fixture.mjs', import.meta.url).pathname;
-  // A descriptor that somebody left open, far above those that Node itself keeps to itself.
-  const foreign = options.fd === undefined ? [] : [...Array(37).fill('ignore'), options.fd];
-  const child = spawn(process.execPath, [fixture, await compiledSource(), JSON.stringify(settings)], {
-    stdio: ['ignore', 'pipe', 'inherit', ...foreign],
-  });
-  const lines: Record<string, unknown>[] = [];
-  if (child.stdout === null) throw new Error('no stdout');
-  createInterface(child.stdout).on('line', (line) => lines.push(JSON.parse(line)));
-  const find = (name: string) => Number(lines.find((line) => name in line)?.[name] ?? 0);
-  onTestFinished(() => {
-    child.kill('SIGKILL');
-    for (const pid of [find('sibling'), -find('pgid')]) {
-      if (pid === 0) continue;
-      try {
-        process.kill(pid, 'SIGKILL');
-      } catch {
-        // Gone, as it should be.
-      }
-    }
-    rmSync(temp, { recursive: true, force: true });
-  });
-  await until('the tool runs', () => find('pgid') > 0);
-  return { process: child, supervisor: find('supervisor'), pgid: find('pgid'), temp, said: () => lines };
-}
+import { startReplica } from './replica.js';
+import { isRunning, linesOf, livingMembers, shell, startRig, until } from './rig.js';
 
 describe('when the replica is killed', () => {
   it('S4-19 its tools are stopped with all they started, and its files are removed', async () => {

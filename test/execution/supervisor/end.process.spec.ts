@@ -75,14 +75,20 @@ describe('how a tool ends', () => {
   });
 
   it('although nobody reaps the zombies of its group, but not while one of the group lives', async () => {
-    const rig = await startRig();
+    const rig = await startRig({ cgroup: null });
     const [member, stubborn] = [join(rig.scratch, 'member'), join(rig.scratch, 'stubborn')];
     // The subshell leaves the group, is the parent of a process in it, and reaps nothing.
     const zombie = `(sleep 600 & echo $! > ${member}; exec setsid sleep 601) &`;
     const other = `(trap "" TERM; echo up > ${stubborn}; while :; do sleep 0.05; done) &`;
     const tool = rig.launch(shell(`${zombie} ${other} until [ -s ${member} -a -s ${stubborn} ]; do :; done; exit 7`));
     const pgid = await tool.pgid;
-    expect(await tool.outcome).toEqual({ exitCode: 7, signal: null, cause: 'self', leftovers: true });
+    expect(await tool.outcome).toEqual({
+      exitCode: 7,
+      signal: null,
+      cause: 'self',
+      leftovers: true,
+      killedAfterMs: 1_000,
+    });
     const pid = Number(linesOf(member)[0]);
     expect(stateOf(pid)).toBe('Z');
     process.kill(parentOf(pid), 'SIGKILL');
@@ -93,7 +99,7 @@ describe('how a tool ends', () => {
     ['now and then', 'setInterval(() => console.log("spam"), 10)'],
     ['without end', 'for (;;) fs.writeSync(1, "spam".repeat(1000))'],
   ])('although a process that left the group writes to its pipe %s', async (_often, script) => {
-    const rig = await startRig();
+    const rig = await startRig({ cgroup: null });
     const file = join(rig.scratch, 'stranger');
     const stranger = `fs.writeFileSync("${file}", String(process.pid)); ${script}`;
     const tool = rig.launch(
@@ -103,8 +109,19 @@ describe('how a tool ends', () => {
     process.kill(Number(linesOf(file)[0]), 'SIGKILL');
   });
 
-  it('S4-25 without a process that left the group by setsid, which is out of reach of a cancel too', async () => {
+  it('F032 without leaving zombies: 60 tools later the supervisor has no child, dead or alive', async () => {
     const rig = await startRig();
+    for (let batch = 0; batch < 5; batch += 1) {
+      const scripts = Array.from({ length: 6 }, () => ['(sleep 1 &) ; exit 0', 'setsid sleep 2 & exit 0']).flat();
+      const outcomes = await Promise.all(scripts.map((script) => rig.launch(shell(script)).outcome));
+      expect(outcomes).toMatchObject(scripts.map(() => ({ exitCode: 0, cause: 'self' })));
+    }
+    // What lost its parent is for process 1 to collect.
+    await until('its own are collected', () => childrenOf(rig.pid, 'dead or alive').length === 0);
+  });
+
+  it('S4-25 without a process that left the group by setsid, which without a cgroup is out of reach of a cancel too', async () => {
+    const rig = await startRig({ cgroup: null });
     const file = join(rig.scratch, 'pid');
     const tool = rig.launch(shell(`setsid sh -c 'echo $$ > ${file}; exec sleep 600' & sleep 600`));
     await until('the process has left', () => linesOf(file).length === 1);
@@ -136,7 +153,8 @@ describe('how a tool is stopped', () => {
     rig.supervisor.stop(tool.key, 'cancel');
     const outcome = await within(10_000, 'it is killed', tool.outcome);
     expect(performance.now() - stoppedAt, 'killed before its grace period was over').toBeGreaterThanOrEqual(695);
-    expect(outcome).toEqual({ exitCode: null, signal: 'SIGKILL', cause: 'cancel', leftovers: false });
+    const killed = { exitCode: null, signal: 'SIGKILL', killedAfterMs: 700 };
+    expect(outcome).toEqual({ ...killed, cause: 'cancel', leftovers: false });
   });
 
   it('with the whole grace period for its children when the shell in front of them dies at once', async () => {

@@ -7,13 +7,13 @@ import { randomUUID } from 'node:crypto';
 import { writeSync } from 'node:fs';
 
 const [dist, json] = process.argv.slice(2);
-const { temp, plan, graceMs, deadlineMs } = JSON.parse(json);
+const { temp, plan, graceMs, deadlineMs, cgroup } = JSON.parse(json);
 const { startSupervisor } = await import(`${dist}/execution/supervisor/supervisor.client.js`);
 const { creditOf } = await import(`${dist}/execution/supervisor/frames.js`);
 const { encodeExtension } = await import(`${dist}/execution/supervisor/keeper-frame.js`);
 
 const incarnation = randomUUID();
-const supervisor = await startSupervisor({ incarnation, graceMs, deadlineMs, tempDir: temp, stderr: 'ignore' });
+const supervisor = await startSupervisor({ incarnation, graceMs, deadlineMs, cgroup, tempDir: temp, stderr: 'ignore' });
 let seq = 0;
 const renew = () => {
   seq += 1;

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { findOwnCgroup } from '../../../src/execution/supervisor/cgroup.js';
 import { creditOf, type Source } from '../../../src/execution/supervisor/frames.js';
 import { encodeExtension } from '../../../src/execution/supervisor/keeper-frame.js';
 import type {
@@ -30,6 +31,9 @@ export interface RigOptions {
   readonly allow?: readonly string[];
   /** What `NODE_EXTRA_CA_CERTS` would say. */
   readonly caFile?: string;
+  /** The cgroup below which tools get theirs; by default this process's own, null for none. */
+  readonly cgroup?: string | null;
+  onGroupsOnly?(why: string): void;
 }
 
 export interface Rig {
@@ -70,12 +74,22 @@ export type Outcome = Partial<ToolEnd> & { readonly refused?: Refusal; readonly 
 
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const { graceMs = 1_000, deadlineMs = 60_000, isRenewed = true, allow = [], caFile = null } = options;
+  const { cgroup = findOwnCgroup(), onGroupsOnly = () => undefined } = options;
   const entry = pathToFileURL(join(await compiledSource(), 'execution/supervisor/supervisor.main.js'));
   const incarnation = randomUUID();
   const scratch = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
   const temp = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
   const http = { allow, userAgent: 'capstan/test', caFile };
-  const supervisor = await startSupervisor({ incarnation, graceMs, deadlineMs, http, entry, tempDir: temp });
+  const supervisor = await startSupervisor({
+    incarnation,
+    graceMs,
+    deadlineMs,
+    http,
+    entry,
+    cgroup,
+    onGroupsOnly,
+    tempDir: temp,
+  });
   onTestFinished(async () => {
     await supervisor.shutdown();
     supervisor.closeKeeperFd();
@@ -140,8 +154,15 @@ function launchTool(
         if (isGranted) supervisor.grantCredit(key, creditOf(chunk.bytes.length));
       },
       onUnread: ({ source, reason }) => unread.push({ source, reason, after: chunks.length }),
-      onEnded: ({ exitCode, signal, cause, leftovers, verdict }) =>
-        onOutcome({ exitCode, signal, cause, leftovers, ...(verdict && { verdict }) }),
+      onEnded: ({ exitCode, signal, cause, leftovers, killedAfterMs, verdict }) =>
+        onOutcome({
+          exitCode,
+          signal,
+          cause,
+          leftovers,
+          ...(killedAfterMs !== null && { killedAfterMs }),
+          ...(verdict && { verdict }),
+        }),
       onFailed: (failed) => onOutcome({ failed }),
       onRefused: (refused) => onOutcome({ refused }),
     },
@@ -200,9 +221,9 @@ export function livingMembers(pgid: number): number[] {
   return processes().filter((pid) => statOf(pid)[2] === String(pgid) && isRunning(pid));
 }
 
-/** Processes that this one started and that have not ended. */
-export function childrenOf(parent: number): number[] {
-  return processes().filter((pid) => parentOf(pid) === parent && isRunning(pid));
+/** Processes that this one started and that have not ended, or whose end it has not taken note of. */
+export function childrenOf(parent: number, which: 'alive' | 'dead or alive' = 'alive'): number[] {
+  return processes().filter((pid) => parentOf(pid) === parent && (which === 'dead or alive' || isRunning(pid)));
 }
 
 function processes(): number[] {

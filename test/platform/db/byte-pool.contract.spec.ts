@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { BytePool } from '../../../src/platform/db/byte-pool.js';
 import { isTransient, StatementTimeout } from '../../../src/platform/db/db.js';
 import { createDatabase, type TestDatabase } from '../../database.js';
-import { TcpProxy } from '../../tcp-proxy.js';
 import { until } from '../../server.js';
+import { TcpProxy } from '../../tcp-proxy.js';
 
 let db: TestDatabase;
 beforeAll(async () => {

@@ -84,7 +84,7 @@ describe('starters on one database', () => {
     const blocker = await db.session();
     await blocker.query('begin');
     await blocker.query('create table workers (id integer)');
-    const killed = refusal(db);
+    const killed = refusal(db, 1);
     const watcher = await db.session();
     let pid: number | undefined;
     while (pid === undefined) {
@@ -105,6 +105,29 @@ describe('starters on one database', () => {
     expect(await schemaOf(db)).toBe(await schemaOf(other));
   });
 
+  it('F045 whose session is ended in the middle begins again by itself', async () => {
+    const db = await empty();
+    const blocker = await db.session();
+    await blocker.query('begin');
+    await blocker.query('create table workers (id integer)');
+    const started = start(db);
+    const watcher = await db.session();
+    const ended = await vi.waitFor(
+      async () => {
+        const { rows } = await watcher.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity
+           where datname = current_database() and application_name = 'capstan migrate' and wait_event_type = 'Lock'`,
+        );
+        expect(rows).toHaveLength(1);
+        return rows.length;
+      },
+      { timeout: 15_000 },
+    );
+    expect(ended).toBe(1);
+    await blocker.query('rollback');
+    expect(await started).toEqual(await knownMigrations());
+  });
+
   it('S0-36 one that waits for the lock in vain stops, and names the lock; it can be started again', async () => {
     const db = await empty();
     const holder = await db.session();
@@ -113,12 +136,10 @@ describe('starters on one database', () => {
     expect(message).toContain(`advisory lock ${PG_MIGRATE_LOCK_ID}`);
     expect(message).toContain('start again');
     const waiting = start(db);
-    // It has asked for the lock and was told no; its session lives on, so it waits.
+    // It has asked for the lock and was told no; it will ask again.
     await vi.waitFor(
       async () => expect(await triesOf(holder)).toEqual([expect.stringContaining('pg_try_advisory_lock')]),
-      {
-        timeout: 15_000,
-      },
+      { timeout: 15_000, interval: 2 },
     );
     await holder.query('select pg_advisory_unlock_all()');
     expect(await waiting).toEqual(await knownMigrations());
@@ -161,12 +182,17 @@ describe('a database that can not be used is refused with one line', () => {
     }
   });
 
-  it('that is read-only', async () => {
+  it('that is read-only after the wait; it is taken when it takes writes by then', async () => {
     const db = await empty();
     const session = await db.session();
     const { rows } = await session.query('select current_database() as name');
     await session.query(`alter database ${rows[0].name} set default_transaction_read_only = on`);
-    expect(await refusal(db)).toContain('read-only');
+    expect(await refusal(db, 1)).toContain('read-only');
+    const waiting = start(db);
+    await vi.waitFor(async () => expect(await triesOf(session)).not.toEqual([]), { timeout: 15_000, interval: 5 });
+    await session.query('set transaction_read_only = off');
+    await session.query(`alter database ${rows[0].name} reset default_transaction_read_only`);
+    expect(await waiting).toEqual(await knownMigrations());
   });
 
   it('that does not exist, at once; that does not answer, after the wait', async () => {

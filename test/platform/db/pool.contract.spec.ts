@@ -3,8 +3,8 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Pool, StatementTimeout } from '../../../src/platform/db/db.js';
 import { createDatabase, type TestDatabase } from '../../database.js';
-import { TcpProxy } from '../../tcp-proxy.js';
 import { until } from '../../server.js';
+import { TcpProxy } from '../../tcp-proxy.js';
 
 let db: TestDatabase;
 beforeAll(async () => {

@@ -34,6 +34,20 @@ describe('what an error means to a caller', () => {
     expect(found.problem.detail).not.toContain('secret');
   });
 
+  it.each([
+    ...['25006', '25P03', '40001', '40003', '40P01', '55P03', '57014', '57P01', '57P02', '57P03', '57P04', '57P05'],
+    ...['08006', '08P01', '53100', '53200', '53300', '58030', 'CONNECTION_CLOSED', 'CONNECTION_ENDED'],
+    ...['CONNECTION_DESTROYED', 'CONNECT_TIMEOUT', 'ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ESHUTDOWN'],
+    ...['ETIMEDOUT', 'EHOSTDOWN', 'EHOSTUNREACH', 'ENETDOWN', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN'],
+  ])('S0-82 %s of the database is a 503 that says when to come back', (code) => {
+    const { problem } = problemOf(coded(code));
+    expect({ status: problem.status, after: problem.retryAfterSeconds }).toEqual({ status: 503, after: 1 });
+  });
+
+  it.each(['22001', '23503', '40002', '42P01', '42703', 'XX000'])('%s of the database is a 500', (code) => {
+    expect(problemOf(coded(code)).problem.status).toBe(500);
+  });
+
   it('503 says when to come back', () => {
     expect(problemOf(coded('57P01')).problem.retryAfterSeconds).toBe(1);
   });

@@ -1,22 +1,25 @@
 /**
- * The keeper's own session with the database, outside every pool. Invariant: nothing here waits for ever. A peer that
- * vanished without a word (half-open TCP) answers nothing and reports no error, so each wait is bounded on this side
- * and ends with the socket destroyed.
+ * A session with the database outside every pool, for one statement at a time. Invariant: nothing here waits for ever. A
+ * peer that vanished without a word (half-open TCP) answers nothing and reports no error, so each wait is bounded on this
+ * side and ends with the socket destroyed.
  */
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { connectAs } from '../../platform/db/session-url.js';
-import type { RenewTx } from './renew.sql.js';
+import { connectAs } from './session-url.js';
 
 export interface SessionSettings {
   readonly databaseUrl: string;
+  /** What it is for, as the server shows it. */
+  readonly name: string;
   /** Bound of opening, and of each statement. */
   readonly limitMs: number;
   /** Called once when the session breaks while no statement is waiting for it. */
-  readonly onLost: () => void;
+  readonly onLost: (error: Error) => void;
+  /** Called with the payload of each notification on a channel that it listens on. */
+  readonly onNotification?: (payload: string) => void;
 }
 
-export class Session implements RenewTx {
+export class Session {
   private isDead = false;
   private isBusy = false;
 
@@ -35,23 +38,24 @@ export class Session implements RenewTx {
     const socket = new Socket();
     const client = new pg.Client({
       connectionString: url,
-      application_name: 'capstan keeper',
+      application_name: `capstan ${settings.name}`,
       keepAlive: true,
       keepAliveInitialDelayMillis: settings.limitMs,
       stream: () => socket,
     });
     const session = new Session(client, socket, settings);
-    // Without a listener an idle session's end would be an uncaught error, and the end of the keeper.
-    client.on('error', () => session.lose());
-    client.on('end', () => session.lose());
+    // Without a listener an idle session's end would be an uncaught error.
+    client.on('error', (error) => session.lose(error));
+    client.on('end', () => session.lose(new Error('the server closed the connection')));
+    client.on('notification', ({ payload }) => settings.onNotification?.(payload ?? ''));
     const limitMs = Math.max(1, giveUpAtMs - performance.now());
     await session.bounded(connectAndSet(client, settings.limitMs), limitMs, 'connect');
     return session;
   }
 
-  async query(text: string, values: readonly unknown[]): Promise<readonly Record<string, unknown>[]> {
+  async query(text: string, values: readonly unknown[] = []): Promise<readonly Record<string, unknown>[]> {
     const answer = this.client.query<Record<string, unknown>>(text, [...values]);
-    return (await this.bounded(answer, this.settings.limitMs, 'renewal')).rows;
+    return (await this.bounded(answer, this.settings.limitMs, 'statement')).rows;
   }
 
   get isOpen(): boolean {
@@ -60,6 +64,7 @@ export class Session implements RenewTx {
 
   /** Says farewell to the server. */
   async close(): Promise<void> {
+    if (this.isDead) return;
     this.isDead = true;
     await this.bounded(this.client.end(), this.settings.limitMs, 'close').catch(() => undefined);
   }
@@ -69,11 +74,11 @@ export class Session implements RenewTx {
     this.socket.destroy();
   }
 
-  private lose(): void {
+  private lose(error: Error): void {
     if (this.isDead) return;
     this.destroy();
     // Whoever waits for an answer gets the error itself.
-    if (!this.isBusy) this.settings.onLost();
+    if (!this.isBusy) this.settings.onLost(error);
   }
 
   private async bounded<T>(work: Promise<T>, limitMs: number, what: string): Promise<T> {
@@ -98,7 +103,7 @@ export class Session implements RenewTx {
 
 async function connectAndSet(client: pg.Client, limitMs: number): Promise<void> {
   await client.connect();
-  // By `set`, for a pooler refuses unknown start-up parameters. What the keeper gave up mustn't wait for a lock in the
+  // By `set`, for a pooler refuses unknown start-up parameters. What was given up here mustn't wait for a lock in the
   // server and be executed long after.
   await client.query(`set statement_timeout = ${Math.ceil(limitMs)}`);
 }

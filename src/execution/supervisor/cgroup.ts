@@ -1,0 +1,124 @@
+/**
+ * One cgroup (version 2) as a set of processes that none of them can leave by `setsid`, seen from outside.
+ * Invariant: nothing here throws for a cgroup that is gone; what isn't there is empty.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdir, rmdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const REMOVE_TRIES = 100;
+const REMOVE_AGAIN_MS = 20;
+
+/** The cgroup of this process where version 2 is mounted, as a path; null where it isn't or can't be seen. */
+export function findOwnCgroup(mountinfo = readText('/proc/self/mountinfo'), own = readText('/proc/self/cgroup')) {
+  const place = /^0::(\/.*)$/m.exec(own)?.[1];
+  if (place === undefined) return null;
+  for (const line of mountinfo.split('\n')) {
+    // id parent device root mountpoint options … - type source options
+    const [mount = '', type = ''] = line.split(' - ');
+    const [, , , root = '', point] = mount.split(' ');
+    if (!type.startsWith('cgroup2 ') || point === undefined) continue;
+    const inside = root === '/' ? place : place.startsWith(`${root}/`) ? place.slice(root.length) : null;
+    if (inside !== null || place === root) return resolve(unescaped(point), `.${inside ?? ''}`);
+  }
+  return null;
+}
+
+export class Cgroup {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /** Whether a process lives in it or in one below it; zombies don't count. */
+  isPopulated(): boolean {
+    try {
+      return readFileSync(join(this.path, 'cgroup.events'), 'latin1').includes('populated 1');
+    } catch (error) {
+      // Anything else (no descriptor left) says nothing: what isn't known to be gone counts as there.
+      return !isGone(error);
+    }
+  }
+
+  /** Its processes and those of the cgroups below it. */
+  members(): number[] {
+    return [this.path, ...below(this.path)].flatMap((path) =>
+      readText(join(path, 'cgroup.procs'))
+        .split('\n')
+        .map(Number)
+        .filter((pid) => pid > 0),
+    );
+  }
+
+  /** KILL to all of them at once; before Linux 5.14 one by one, so that whoever calls repeats it until none is left. */
+  kill(): void {
+    try {
+      writeFileSync(join(this.path, 'cgroup.kill'), '1', { flag: 'r+' });
+    } catch {
+      for (const pid of this.members()) signalProcess(pid, 'SIGKILL');
+    }
+  }
+
+  /** Removes it with those below it, once it is empty: the kernel lets go of the last process a moment after its end. */
+  async remove(): Promise<void> {
+    for (let tries = 0; tries < REMOVE_TRIES; tries += 1) {
+      try {
+        for (const path of below(this.path)) await rmdir(path);
+        return await rmdir(this.path);
+      } catch (error) {
+        if (isGone(error)) return;
+        await delay(REMOVE_AGAIN_MS);
+      }
+    }
+  }
+
+  /** Kills whatever is in it until nothing is, and removes it. */
+  async destroy(): Promise<void> {
+    for (; this.isPopulated(); await delay(REMOVE_AGAIN_MS)) this.kill();
+    await this.remove();
+  }
+
+  /** Those directly below it. */
+  async children(): Promise<string[]> {
+    const entries = await readdir(this.path, { withFileTypes: true }).catch(() => []);
+    return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  }
+}
+
+/** Whoever is gone or not ours is no error, because there is nothing else to do about it. */
+export function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // ESRCH or EPERM.
+  }
+}
+
+/** Paths of all cgroups below, the deepest first. */
+function below(path: string): string[] {
+  try {
+    const folders = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    return folders.flatMap(({ name }) => [...below(join(path, name)), join(path, name)]);
+  } catch {
+    return [];
+  }
+}
+
+export function isGone(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENODEV');
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** In mountinfo a blank is `\040`. */
+function unescaped(path: string): string {
+  return path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+}

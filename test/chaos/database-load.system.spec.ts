@@ -1,0 +1,189 @@
+/** A database that is short of connections, far away, or refuses transactions that got into each other's way. */
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { POOL_SIZES } from '../../src/platform/pools.js';
+import { until } from '../server.js';
+import { CLEAN } from './effects.fixture.js';
+import { Load } from './load.fixture.js';
+import { scaled } from './scale.js';
+import { Stage } from './stage.fixture.js';
+import { Watch } from './watch.fixture.js';
+
+/** What one process may open at most, as the README tells operators: its pools, the keeper, and the session that listens. */
+const PER_PROCESS = Object.values(POOL_SIZES).reduce((sum, size) => sum + size, 0) + 2;
+/** With the three that PostgreSQL keeps for superusers. */
+const MAX_CONNECTIONS = 4 * PER_PROCESS + 3;
+const TTL_MS = 15_000;
+
+describe('four replicas on a database with as many connections as they may need, which others take', () => {
+  let stage: Stage;
+  let watch: Watch;
+
+  beforeAll(async () => {
+    stage = await Stage.open(['r1', 'r2', 'r3', 'r4'], { flags: [`max_connections=${MAX_CONNECTIONS}`] });
+    watch = Watch.over(stage.all());
+  });
+  afterAll(() => stage?.close());
+
+  it('F041 leases are renewed in time however few connections are left, and nothing is lost', async () => {
+    const tools = await Promise.all([1, 2, 3, 4].map(() => stage.submit(stage.effects.tool(scaled(20, 60)))));
+    await stage.untilRunning(4);
+    const before = await lives();
+    const load = Load.start(stage, { perSecond: 10 });
+    const eaters = await eat();
+    let thinnestMs = TTL_MS;
+    const endAt = Date.now() + scaled(8_000, 40_000);
+    while (Date.now() < endAt) {
+      thinnestMs = Math.min(thinnestMs, await thinnestLease());
+      expect(await sessions()).toBeLessThanOrEqual(4 * PER_PROCESS);
+      await wait(200);
+    }
+    await stage.db.restart('fast');
+    await wait(scaled(4_000, 30_000));
+    await Promise.all(eaters.map((client) => client.end().catch(() => undefined)));
+    await load.stop();
+    expect(thinnestMs).toBeGreaterThan(TTL_MS / 2);
+    const ended = await stage.untilEnded(60_000);
+    expect(ended.filter(({ id }) => tools.includes(id)).map(({ state }) => state)).toEqual(Array(4).fill('succeeded'));
+    expect(await load.faults()).toEqual([]);
+    expect(await lives()).toEqual(before);
+    await until('everybody is ready', () => watch.allReady());
+    expect(watch.faults()).toEqual([]);
+    await watch.stop();
+  });
+
+  async function lives(): Promise<unknown[]> {
+    return stage.db.query('select id, name, state from workers order by id');
+  }
+
+  async function sessions(): Promise<number> {
+    const rows = await stage.db.query<{ n: number }>(
+      `select count(*)::integer as n from pg_stat_activity where application_name like 'capstan%'`,
+    );
+    return rows[0]?.n ?? 0;
+  }
+
+  /** The shortest time that any lease still holds. */
+  async function thinnestLease(): Promise<number> {
+    const rows = await stage.db.query<{ ms: number }>(
+      `select min(extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as ms from workers where ended_at is null`,
+    );
+    return rows[0]?.ms ?? 0;
+  }
+
+  /** Sessions of others, until there is room for no more. */
+  async function eat(): Promise<pg.Client[]> {
+    const clients: pg.Client[] = [];
+    for (;;) {
+      const client = new pg.Client({ connectionString: stage.db.url });
+      client.on('error', () => undefined);
+      try {
+        await client.connect();
+      } catch {
+        return clients;
+      }
+      clients.push(client);
+    }
+  }
+});
+
+describe('three replicas whose transactions get into the way of others', () => {
+  let stage: Stage;
+  let watch: Watch;
+
+  beforeAll(async () => {
+    stage = await Stage.open(['r1', 'r2', 'r3'], { env: { CAPSTAN_SLOTS: '10' } });
+    watch = Watch.over(stage.all());
+  });
+  afterAll(() => stage?.close());
+
+  it('F155 deadlocks and serialization failures are retried: no caller sees one, no loop ends, no run is lost', async () => {
+    await stage.db.query(`
+      create function get_in_the_way() returns trigger language plpgsql as $$
+      begin
+        if random() < 0.01 then raise exception 'could not serialize' using errcode = '40001'; end if;
+        return new;
+      end $$`);
+    await stage.db.query(
+      'create trigger in_the_way before update on live_runs for each row execute function get_in_the_way()',
+    );
+    const deadlocks = async () =>
+      (await stage.db.query<{ n: number }>('select sum(deadlocks)::integer as n from pg_stat_database'))[0]?.n ?? 0;
+    const before = await deadlocks();
+    const load = Load.start(stage, {
+      perSecond: 15,
+      body: () => ({ kind: 'command', spec: { argv: ['sleep', '0.1'] } }),
+    });
+    const answers: Record<number, number> = {};
+    const endAt = Date.now() + scaled(12_000, 600_000);
+    const crossing = cross(() => Date.now() < endAt);
+    for (let round = 0; Date.now() < endAt; round += 1) {
+      const ids = [...load.acknowledged.values()].slice(-60).filter((_, i) => i % 3 === 0);
+      const cancels = ids.map((id, i) =>
+        stage.call(stage.all()[(round + i) % 3] ?? '', 'POST', `/v1/runs/${id}/cancel`),
+      );
+      const answered = await Promise.all(cancels.map((cancel) => cancel.catch(() => ({ status: 0 }))));
+      for (const { status } of answered) answers[status] = (answers[status] ?? 0) + 1;
+      await wait(400);
+    }
+    await crossing;
+    await load.stop();
+    await stage.db.query('drop trigger in_the_way on live_runs');
+    const ended = await stage.untilEnded(60_000);
+    const provoked = (await deadlocks()) - before;
+    expect(provoked).toBeGreaterThan(0);
+    expect(Object.keys(answers).filter((status) => !['200', '202', '409', '503'].includes(status))).toEqual([]);
+    expect(await load.faults()).toEqual([]);
+    expect(await stage.faults()).toEqual([]);
+    expect(watch.faults()).toEqual([]);
+  });
+
+  it('F008 runs are executed once each over 200 ms of latency, with the database restarted in the middle', async () => {
+    for (const { proxy } of stage.all()) proxy.latencyMs = 100;
+    await stage.db.terminate();
+    const count = scaled(60, 500);
+    const runs = await Promise.all(Array.from({ length: count }, () => stage.submit(stage.effects.tool(0))));
+    await until(
+      'some have ended',
+      async () => (await stage.ended()).filter(({ id }) => runs.includes(id)).length > count / 3,
+      60_000,
+    );
+    await stage.db.restart('immediate');
+    const ended = (await stage.untilEnded(120_000)).filter(({ id }) => runs.includes(id));
+    expect(ended).toHaveLength(count);
+    expect(new Set(ended.map(({ state }) => state))).toEqual(new Set(['succeeded']));
+    expect(await stage.effects.judge(ended)).toEqual(CLEAN);
+    expect(await stage.faults()).toEqual([]);
+    expect(watch.faults()).toEqual([]);
+    await watch.stop();
+  });
+
+  /** Locks live runs in the order opposite to everybody else's, one after the other. */
+  async function cross(isWanted: () => boolean): Promise<void> {
+    const client = new pg.Client({ connectionString: stage.db.directUrl });
+    client.on('error', () => undefined);
+    await client.connect();
+    while (isWanted()) {
+      await client.query('begin');
+      try {
+        const { rows } = await client.query<{ id: string }>(
+          'select run_id as id from live_runs where state <> $1 order by run_id desc limit 20',
+          ['pending'],
+        );
+        for (const { id } of rows) {
+          await client.query('select from live_runs where run_id = $1 for update', [id]);
+          await wait(20);
+        }
+      } catch {
+        // It was the one that the deadlock chose.
+      }
+      await client.query('rollback');
+      await wait(50);
+    }
+    await client.end();
+  }
+});
+
+function wait(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
