@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { finishOf } from '../server.js';
 import { type Balancer, type BalancerKind, type BalancerOptions, startBalancer } from './balancer.fixture.js';
 import { isFull } from './scale.js';
@@ -39,15 +39,16 @@ let stage: Stage;
 let balancer: Balancer | undefined;
 let suite: ChildProcess | undefined;
 
-beforeAll(async () => {
+// The suite says fixed keys, which a database takes once.
+beforeEach(async () => {
   stage = await Stage.open(['r1', 'r2', 'r3']);
   await stage.add('w1', { kind: 'worker' });
 });
 afterEach(async () => {
   suite?.kill('SIGTERM');
   await balancer?.close();
+  await stage?.close();
 });
-afterAll(() => stage?.close());
 
 /** The files of the suite that speak to an installation; the others look into an application of their own. */
 async function specs(): Promise<string[]> {

@@ -59,13 +59,6 @@ async function startClients() {
   };
 }
 
-const told = (all: readonly Clients[]) =>
-  console.log(
-    JSON.stringify(
-      all.map(({ answered, byReplica, handedOver, failures }) => ({ answered, byReplica, handedOver, failures })),
-    ),
-  );
-
 it('S3-02 S3-14 replicas are added and removed under load, one to five and back, and no request fails', async () => {
   const { all, stop } = await startClients();
   const more = ['r2', 'r3', 'r4', 'r5'];
@@ -82,7 +75,6 @@ it('S3-02 S3-14 replicas are added and removed under load, one to five and back,
   const before = all.map(({ count }) => count);
   await until('they go on with one', () => all.every(({ count }, i) => count > (before[i] ?? 0) + PER_SECOND), 60_000);
   await stop();
-  told(all);
   for (const { failures } of all) expect(failures).toEqual([]);
 });
 
@@ -105,7 +97,6 @@ it('a replica that is killed takes with it only what it was answering, and nothi
     await until('they go on', () => all.every(({ count }, i) => count > (before[i] ?? 0) + 2 * PER_SECOND));
   }
   await stop();
-  told(all);
   // A stream has begun to be answered, so nobody can repeat it: its viewer goes on elsewhere.
   const [nginx = [], haproxy = []] = all.map(({ failures }) => failures.filter(({ kind }) => kind !== 'follow'));
   expect(nginx).toEqual([]);

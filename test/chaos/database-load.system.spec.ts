@@ -129,7 +129,7 @@ describe('three replicas whose transactions get into the way of others', () => {
     await crossing;
     await load.stop();
     await stage.db.query('drop trigger in_the_way on live_runs');
-    const ended = await stage.untilEnded(60_000);
+    await stage.untilEnded(60_000);
     const provoked = (await deadlocks()) - before;
     expect(provoked).toBeGreaterThan(0);
     expect(Object.keys(answers).filter((status) => !['200', '202', '409', '503'].includes(status))).toEqual([]);

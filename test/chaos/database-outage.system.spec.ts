@@ -2,10 +2,10 @@
 import { writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../server.js';
-import { CLEAN } from './effects.fixture.js';
+import { CLEAN, type EndedRun } from './effects.fixture.js';
 import { Load } from './load.fixture.js';
 import { scaled } from './scale.js';
-import { type EndedRun, type Member, Stage } from './stage.fixture.js';
+import { type Member, Stage } from './stage.fixture.js';
 import { Watch } from './watch.fixture.js';
 
 /** With the tests' quicker times a lease is 15 s, and a tool is stopped 12 s after the last renewal was sent. */
@@ -76,10 +76,12 @@ describe('an outage longer than the lease', () => {
     expect(ended).toHaveLength(lost[0]?.n ?? 0);
     expect(new Set(ended.map(({ state, code }) => `${state} ${code}`))).toEqual(new Set(['interrupted worker_lost']));
     expect(await stage.effects.judge(ended)).toEqual(CLEAN);
+    await Promise.all(runs.map((id) => stage.call(stage.get('r1'), 'POST', `/v1/runs/${id}/cancel`)));
+    await stage.untilEnded(30_000);
     expect(await stage.faults()).toEqual([]);
   });
 
-  it('S4-11 a replica that stands still in the middle of its writes holds nobody up', async () => {
+  it('a replica that stands still in the middle of its writes holds nobody up', async () => {
     const [still, ...others] = [stage.get('r3'), stage.get('r1'), stage.get('r2')];
     const flood = Load.start(stage, { perSecond: 30, at: () => [still] });
     const load = Load.start(stage, { perSecond: 10, at: () => others });

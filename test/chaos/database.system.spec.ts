@@ -50,7 +50,7 @@ describe('the database fails, and comes back', () => {
   afterAll(() => stage?.close());
 
   for (const { name, strike, isSeen } of FAULTS) {
-    it(`${name}: every process lives on, says that it isn't ready, and is ready again by itself`, async () => {
+    it(`${name}: every process lives on${isSeen ? ', says that it is not ready' : ''} and is ready again by itself`, async () => {
       const beganAtMs = Date.now();
       await strike(stage);
       const overAtMs = Date.now();

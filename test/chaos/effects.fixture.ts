@@ -6,7 +6,16 @@ import { createReadStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { EndedRun } from './stage.fixture.js';
+
+/** A run that has ended, as the database has it. */
+export interface EndedRun {
+  /** Its TypeID, as the tool saw it. */
+  readonly id: string;
+  readonly state: string;
+  readonly code: string;
+  readonly fence: number;
+  readonly endedAtMs: number;
+}
 
 /** What the tools of one run left: the processes that were at work, and when last, on the machine's clock. */
 export interface Trace {

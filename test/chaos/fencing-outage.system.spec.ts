@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { encodeId } from '../../src/kernel/ids.js';
 import { until } from '../server.js';
-import { CLEAN, type Trace } from './effects.fixture.js';
+import { CLEAN, type EndedRun, type Trace } from './effects.fixture.js';
 import { scaled } from './scale.js';
-import { type EndedRun, Stage } from './stage.fixture.js';
+import { Stage } from './stage.fixture.js';
 
 const TOOLS = scaled(10, 50);
 /** Longer than a lease. */

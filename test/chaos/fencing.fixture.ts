@@ -5,14 +5,17 @@
  */
 import { encodeId } from '../../src/kernel/ids.js';
 import { isAlive, until } from '../server.js';
-import type { Trace } from './effects.fixture.js';
+import type { EndedRun, Trace } from './effects.fixture.js';
 import { scaled } from './scale.js';
-import { type EndedRun, type Member, Stage } from './stage.fixture.js';
+import { type Member, Stage } from './stage.fixture.js';
 
 /** Faults after which others settle what the member held. */
 export const LOST = ['killed', 'stalled', 'half-open', 'refused', 'frozen'] as const;
 export const MEMBERS = [...LOST, 'supervisor-stopped', 'blocked'] as const;
 export type Name = (typeof MEMBERS)[number];
+
+/** They come back and find their runs settled. */
+const AWAY = ['stalled', 'half-open', 'refused'] as const;
 
 const SURVIVOR = 'survivor';
 const TOOLS = 10;
@@ -62,7 +65,7 @@ export interface Facts extends EndedRun {
 }
 
 /** One life of a member, as the store has it. */
-export interface LifeRow {
+interface LifeRow {
   readonly id: string;
   readonly state: string;
 }
@@ -122,12 +125,16 @@ export async function openScene(): Promise<Stage> {
 /** Plays all faults once. The fleet is whole again afterwards. */
 export async function playRound(stage: Stage): Promise<Round> {
   const scene = new Scene(stage);
-  await scene.prepare();
-  await scene.strike();
-  const leases = scene.sampleLeases();
-  await scene.untilSettled();
-  await scene.heal();
-  return scene.tell(await leases);
+  try {
+    await scene.prepare();
+    await scene.strike();
+    const leases = scene.sampleLeases();
+    await scene.untilSettled();
+    await scene.heal();
+    return await scene.tell(await leases);
+  } finally {
+    scene.letGoOn();
+  }
 }
 
 class Scene {
@@ -143,6 +150,9 @@ class Scene {
   private delayed = '';
   private notBeforeMs = 0;
   private frozenSupervisor = 0;
+  private stoppedSupervisor = 0;
+  private frozenTools: readonly number[] = [];
+  private dying: readonly number[] = [];
   private silentPorts: readonly number[] = [];
 
   constructor(private readonly stage: Stage) {}
@@ -173,12 +183,17 @@ class Scene {
       }),
     );
     for (const name of MEMBERS) this.oldLives.set(name, (await this.newestLife(name)).id);
+    const traces = await effects.traces();
+    const pidsOf = (runs: readonly string[] = []) => runs.flatMap((id) => [...(traces.get(id)?.pids ?? [])]);
+    // The first two of each say nothing: no output of theirs waits to be stored, so that their ends are sent at once.
+    this.dying = AWAY.flatMap((name) => pidsOf(this.lost.get(name)?.slice(0, 2)));
+    this.frozenTools = pidsOf(this.lost.get('frozen'));
   }
 
   /** All faults, within milliseconds. */
   async strike(): Promise<void> {
     const { stage } = this;
-    const supervisor = await stage.get('supervisor-stopped').supervisor();
+    this.stoppedSupervisor = await stage.get('supervisor-stopped').supervisor();
     this.frozenSupervisor = await stage.get('frozen').supervisor();
     for (const name of MEMBERS) {
       const member = stage.get(name);
@@ -191,27 +206,17 @@ class Scene {
         member.proxy.goSilent();
         this.silentPorts = member.proxy.ports;
       } else if (name === 'refused') await member.proxy.goDown();
-      else if (name === 'supervisor-stopped') process.kill(supervisor, 'SIGSTOP');
+      else if (name === 'supervisor-stopped') process.kill(this.stoppedSupervisor, 'SIGSTOP');
       else if (name === 'blocked') member.server.child.kill('SIGUSR2');
       else if (name === 'frozen') {
         process.kill(this.frozenSupervisor, 'SIGSTOP');
         member.server.child.kill('SIGSTOP');
       }
     }
-    await this.endSomeTools();
+    // Ends that nobody can write: these tools die by themselves.
+    for (const pid of this.dying) process.kill(pid, 'SIGKILL');
     // Only now somebody may take what was claimed and comes back: no other has served these queues.
     await stage.add('relief', { kind: 'worker', env: { CAPSTAN_QUEUES: '*', CAPSTAN_SLOTS: '40' } });
-  }
-
-  /** Ends that nobody can write: two tools of each member that is away die by themselves. */
-  private async endSomeTools(): Promise<void> {
-    const traces = await this.stage.effects.traces();
-    // Nothing of theirs waits to be stored, so that their ends are sent at once.
-    for (const name of ['stalled', 'half-open', 'refused'] as const) {
-      for (const id of this.lost.get(name)?.slice(0, 2) ?? []) {
-        for (const pid of traces.get(id)?.pids ?? []) process.kill(pid, 'SIGKILL');
-      }
-    }
   }
 
   async sampleLeases(): Promise<number[]> {
@@ -264,11 +269,16 @@ class Scene {
 
   /** It goes on before its replica does: it alone must stop the tools. */
   private async thawSupervisor(): Promise<void> {
-    const traces = await this.stage.effects.traces();
-    const pids = this.lost.get('frozen')?.flatMap((id) => [...(traces.get(id)?.pids ?? [])]) ?? [];
     this.healedAtMs.set('frozen', Date.now());
     process.kill(this.frozenSupervisor, 'SIGCONT');
-    await until('the tools stop', () => !pids.some((pid) => isAlive(pid)));
+    await until('the tools stop', () => !this.frozenTools.some(isAlive));
+  }
+
+  /** A supervisor that stayed stopped would outlive its replica, and the test. */
+  letGoOn(): void {
+    for (const pid of [this.frozenSupervisor, this.stoppedSupervisor]) {
+      if (pid > 0 && isAlive(pid)) process.kill(pid, 'SIGCONT');
+    }
   }
 
   async tell(leases: readonly number[]): Promise<Round> {

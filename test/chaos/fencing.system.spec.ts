@@ -91,11 +91,10 @@ it.each(['stalled', 'half-open', 'refused', 'frozen'] as const)(
   },
 );
 
-it('F001 F009 what a replica had sent into a dead connection arrives after its runs were settled, and changes nothing', () => {
+it('F001 F009 a renewal, and whatever else went into a dead connection, arrives when the runs were settled, and changes nothing', () => {
   for (const { heardLate } of rounds) {
+    // A renewal is sent each 2 s; of starts, output and reports, whatever was to be sent in that instant.
     expect(heardLate).toContain('capstan keeper: workers update');
-    // Output or reports, whichever were sent first.
-    expect(heardLate.filter((heard) => heard.startsWith('capstan output: '))).not.toEqual([]);
     if (isFull) process.stdout.write(`heard late: ${heardLate.join(', ')}\n`);
   }
 });

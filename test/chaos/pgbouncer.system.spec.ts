@@ -26,7 +26,7 @@ describe('behind PgBouncer in transaction mode', () => {
   it('F036 runs are submitted, executed, followed and canceled, over few connections for many clients', async () => {
     const watch = Watch.over(stage.all());
     const load = Load.start(stage, {
-      perSecond: 40,
+      perSecond: 8,
       body: () => ({ kind: 'command', spec: { argv: ['echo', 'hello'] } }),
     });
     const [r1, r2] = [stage.get('r1'), stage.get('r2')];
@@ -49,7 +49,7 @@ describe('behind PgBouncer in transaction mode', () => {
     await load.stop();
     await until('the long run is running', async () => (await stage.live()).running);
     expect((await stage.call(r2, 'POST', `/v1/runs/${long}/cancel`)).status).toBeLessThan(300);
-    const ended = await stage.untilEnded(30_000);
+    const ended = await stage.untilEnded(60_000);
     expect(ended.filter(({ state }) => state !== 'succeeded').map(({ id }) => id)).toEqual([long]);
     expect(await load.faults()).toEqual([]);
     expect(load.statuses).toEqual({ 201: load.acknowledged.size });

@@ -10,7 +10,7 @@ import { decodeId } from '../../src/kernel/ids.js';
 import { spawnCapstan, until } from '../server.js';
 import { Stage, TOKEN } from './stage.fixture.js';
 
-export const SURVIVOR = 'survivor';
+const SURVIVOR = 'survivor';
 /** Killed, and never started again. */
 export const KILLED = ['claimed', 'defaults', 'finishing', 'finished', 'canceling', 'releasing'] as const;
 export type Phase = (typeof KILLED)[number];

@@ -106,7 +106,8 @@ it('F120 F121 at the end of the drain time a long run is interrupted before the 
   await until('both run', async () => (await heldBy('d1')) === 2);
   await stage.untilRunning(2);
   const beganAt = performance.now();
-  expect(await stage.stop('d1')).toBe(0);
+  const code = await stage.stop('d1');
+  expect(code, stage.get('d1').server.log()).toBe(0);
   const tookMs = performance.now() - beganAt;
   // Past every replica: nobody had to find out by a lease that ran out.
   const ended = (await stage.ended()).filter(({ id }) => id === long || id === short);

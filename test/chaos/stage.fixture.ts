@@ -6,20 +6,10 @@ import { encodeId } from '../../src/kernel/ids.js';
 import { type ServerProcess, startServer, startWorker, supervisorOf, until } from '../server.js';
 import type { TcpProxy } from '../tcp-proxy.js';
 import { ChaosDatabase } from './database.fixture.js';
-import { Effects } from './effects.fixture.js';
+import { Effects, type EndedRun } from './effects.fixture.js';
 import { freePort } from './port.js';
 
 export const TOKEN = 'a-token-of-the-operator-0123456789';
-
-/** A run that has ended, as the database has it. */
-export interface EndedRun {
-  /** Its TypeID, as the tool saw it. */
-  readonly id: string;
-  readonly state: string;
-  readonly code: string;
-  readonly fence: number;
-  readonly endedAtMs: number;
-}
 
 /** One process of the fleet. It keeps its name and its port when it is started again. */
 export interface Member {

@@ -12,10 +12,15 @@ beforeAll(async () => {
 afterAll(() => surface.close());
 
 async function shown(holder: Holder) {
-  const answer = await surface.send({ path: '/v1/workers' });
-  expect(answer.status).toBe(200);
-  expect(answer.json.next).toBeNull();
-  return answer.json.items.find((worker: { id: string }) => worker.id === encodeId('wrk', holder.id));
+  // An installation has workers of others, on more than one page.
+  for (let cursor = ''; ; ) {
+    const answer = await surface.send({ path: `/v1/workers?limit=200${cursor}` });
+    expect(answer.status).toBe(200);
+    const { items, next } = answer.json;
+    const found = items.find((worker: { id: string }) => worker.id === encodeId('wrk', holder.id));
+    if (found || next === null) return found;
+    cursor = `&cursor=${next}`;
+  }
 }
 
 it('F159 a worker is shown with its version, its slots, what it runs, and when it was seen', async () => {

@@ -106,7 +106,7 @@ function below(path: string): string[] {
   }
 }
 
-export function isGone(error: unknown): boolean {
+function isGone(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENODEV');
 }
 

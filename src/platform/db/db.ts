@@ -83,7 +83,7 @@ export function errorCode(error: unknown): string | undefined {
 }
 
 /** True when this server takes no writes: it was demoted, or somebody made it read-only. */
-export function isReadOnly(error: unknown): boolean {
+function isReadOnly(error: unknown): boolean {
   return errorCode(error) === '25006';
 }
 

@@ -74,7 +74,11 @@ export class Traffic {
       if (now >= this.answerUntilMs) connections.closeAllConnections();
       for (const answer of this.answers) if (answer.headersSent) answer.destroy();
     }, LOOK_EVERY_MS);
-    return () => clearInterval(timer);
+    return () => {
+      clearInterval(timer);
+      // Nobody was connected.
+      if (!isEnding) onIdleEnded();
+    };
   }
 }
 
