@@ -1,7 +1,8 @@
 /**
- * Starts and stops a server process: settings → port → database → schema → first token → life as a worker, and back.
+ * Starts and stops a server process: settings → database → schema → first token → life as a worker → port, and back.
  * Whatever goes wrong before it is up is one line on standard error and an exit code; what was started is stopped.
  */
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Registry } from 'prom-client';
 import { AccessService } from './access/access.service.js';
 import { AppModule } from './app.module.js';
@@ -12,7 +13,7 @@ import { isTransient } from './platform/db/db.js';
 import { DatabaseRefused, migrate } from './platform/db/migrate.js';
 import { Wake } from './platform/db/wake.js';
 import { createApp } from './platform/http/app.js';
-import { listen, listenFault } from './platform/http/listen.js';
+import { listen, listenFault, refuseTakenPort } from './platform/http/listen.js';
 import { Traffic } from './platform/http/traffic.js';
 import { createLogger, type Logger } from './platform/log/logger.js';
 import { Platform } from './platform/platform.js';
@@ -34,6 +35,10 @@ const EXIT_USAGE = 2;
 /** A command ends at last; a server waits for its database as long as it takes. */
 const MIGRATE_WAIT_MS = 60_000;
 const PARTITION_DAYS_AHEAD = 3;
+/** A start that takes longer says so at its port. Others are over by then. */
+const OPEN_AFTER_MS = 5_000;
+/** Until `/readyz` says of a start that is over what it will say from then on. */
+const USABLE_WITHIN_MS = 5_000;
 /** What stopping may take beyond drain time and grace. */
 const STOP_EXTRA_MS = 5_000;
 
@@ -78,7 +83,7 @@ async function supervise(kind: 'replica' | 'worker'): Promise<void> {
   const stopped = untilAborted(signals.stop);
   try {
     const isUp = await Promise.race([
-      start(kind, config, log, undo, signals.stop).then(() => true),
+      start({ kind, config, log, undo, stopSignal: signals.stop }).then(() => true),
       stopped.then(() => false),
     ]);
     if (!isUp) undo.hurry();
@@ -92,37 +97,70 @@ async function supervise(kind: 'replica' | 'worker'): Promise<void> {
   await stop(config, log, undo, signals);
 }
 
-/** Opens the port first: what takes long, or waits for others, must not look dead. */
-async function start(
-  kind: 'replica' | 'worker',
-  config: Config,
-  log: Logger,
-  undo: Undo,
-  stopSignal: AbortSignal,
-): Promise<void> {
+/** What a start is given, and what stopping needs. */
+interface Starting {
+  readonly kind: 'replica' | 'worker';
+  readonly config: Config;
+  readonly log: Logger;
+  readonly undo: Undo;
+  readonly stopSignal: AbortSignal;
+}
+
+/**
+ * Opens the port when all the rest is up: until then a connection is refused, which every balancer takes for a reason
+ * to ask another. When that takes longer the port opens before, since what waits must not look dead.
+ */
+async function start(starting: Starting): Promise<void> {
+  const { kind, config, log, undo } = starting;
   const database = new Database(config, log);
   if (database.isBundled && kind === 'worker') {
     throw new StartRefused('a worker needs DATABASE_URL, the database that it shares with its replicas');
   }
+  const hasPort = kind === 'replica' || hasOwnPort();
+  if (hasPort) await refuseTakenPort(config);
   undo.push(() => database.close());
   let replica: Replica | undefined;
   const platform = createPlatform(config, database, log, () => replica?.noteSessionLost());
   undo.push(() => closePools(platform.pools));
+  // A bundled database has no other replica. What rings while the last requests are answered is told as well.
+  const wake = database.isBundled ? undefined : new Wake(database.direct, platform);
+  undo.push(async () => wake?.stop());
   const app = await createApp(
     kind === 'replica' ? AppModule.forRoot(platform) : AppModule.forWorker(platform),
     platform,
   );
   undo.push(() => app.close());
-  const traffic = app.get(Traffic);
-  traffic.phase = 'starting';
-  const url = kind === 'replica' || hasOwnPort() ? await listen(app, config) : undefined;
   if (config.metricsPort !== undefined) await listenForMetrics(platform, config.metricsPort, undo);
-  if (url !== undefined) log.info({ code: 'listening', url }, 'listening; not ready yet');
-  app.get(ReadinessService).start();
+  const [traffic, started] = [app.get(Traffic), app.get(Replica)];
+  replica = started;
+  const up = bringUp({ ...starting, database, platform, wake, app, replica: started });
+  await Promise.race([up, systemTiming.delay(OPEN_AFTER_MS)]);
+  const url = hasPort ? await listen(app, config) : undefined;
+  if (traffic.phase === 'starting') log.info({ code: 'listening', url }, 'listening; not ready yet');
+  const { hasToken } = await up;
+  log.info({ code: 'started', kind, name: config.name, url }, 'up');
+  if (kind === 'replica' && url !== undefined) {
+    const standing = { url, config: platform.config, embedded: database.isBundled, hasToken };
+    process.stdout.write(`${banner(standing)}\n`);
+  }
+}
 
+interface Parts extends Starting {
+  readonly database: Database;
+  readonly platform: Platform;
+  readonly wake: Wake | undefined;
+  readonly app: NestFastifyApplication;
+  readonly replica: Replica;
+}
+
+/** Resolves when requests can be served. */
+async function bringUp(parts: Parts): Promise<{ hasToken: boolean }> {
+  const { kind, config, log, undo, stopSignal, database, platform, app, replica } = parts;
+  const [traffic, readiness, access] = [app.get(Traffic), app.get(ReadinessService), app.get(AccessService)];
+  traffic.phase = 'starting';
   await database.open();
+  readiness.start();
   await migrate({ databaseUrl: database.direct, waitMs: Number.POSITIVE_INFINITY, log });
-  const access = app.get(AccessService);
   const hasToken = await untilReached(platform, () => admitFirst(access, config, database));
   await ensurePartitions(platform.pools.work, PARTITION_DAYS_AHEAD).catch((error: unknown) => {
     log.warn(
@@ -130,25 +168,15 @@ async function start(
       'partitions are made later; until then the default one serves',
     );
   });
-  if (!database.isBundled) {
-    // A bundled database has no other replica.
-    const wake = new Wake(database.direct, platform);
-    undo.push(() => wake.stop());
-    wake.start();
-  }
-  const started = app.get(Replica);
-  replica = started;
+  parts.wake?.start();
   const hasBalancer = kind === 'replica' && !database.isBundled;
   undo.push(() => untilNoticed(traffic, hasBalancer && stopSignal.reason === 'SIGTERM', undo.force));
-  undo.push(() => started.stop(undo.force));
+  undo.push(() => replica.stop(undo.force));
   undo.push(async () => traffic.noteStopping(config.drainTimeoutMs, undo.force));
-  await started.start(kind);
-  traffic.phase = 'serving';
-  log.info({ code: 'started', kind, name: config.name, url }, 'up');
-  if (kind === 'replica' && url !== undefined) {
-    const standing = { url, config: platform.config, embedded: database.isBundled, hasToken };
-    process.stdout.write(`${banner(standing)}\n`);
-  }
+  await untilReached(platform, () => replica.start(kind));
+  await readiness.untilUsable(USABLE_WITHIN_MS);
+  if (!stopSignal.aborted) traffic.phase = 'serving';
+  return { hasToken };
 }
 
 /** Makes the first organization and tokens where there are none. Whether there is a token then. */

@@ -1,4 +1,5 @@
 /** What a start does when it is told to stop, and when there are two ways to the database. */
+import { existsSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -27,6 +28,19 @@ it('a stop signal ends a start that still waits for its database', async () => {
   child.kill('SIGTERM');
   expect(await finished).toMatchObject({ code: 0, signal: null });
   silent.close();
+});
+
+it('a port that is taken is found before anything is made that would have to be stopped again', async () => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  const address = taken.address();
+  const port = String(typeof address === 'object' ? address?.port : '');
+  const folder = await dataFolder();
+  const child = await spawnCapstan(['serve'], { ...QUICK, CAPSTAN_DATA_DIR: folder.path, CAPSTAN_PORT: port });
+  expect(await finishOf(child)).toMatchObject({ code: 1, stderr: expect.stringContaining(`port ${port} is in use`) });
+  expect(existsSync(folder.path)).toBe(false);
+  await folder.remove();
+  taken.close();
 });
 
 it('S4-63 statements go through DATABASE_URL, leases past it through DATABASE_DIRECT_URL', async () => {

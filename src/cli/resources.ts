@@ -123,6 +123,7 @@ export interface Worker {
   readonly version: string;
   /** When it last renewed its lease. */
   readonly seenAt: string | null;
+  readonly leaseUntil: string | null;
 }
 
 export function decodeWorker(value: unknown): Worker {
@@ -138,6 +139,7 @@ export function decodeWorker(value: unknown): Worker {
     queues: listOf(worker, 'queues').map(String),
     version: textOf(worker, 'version'),
     seenAt: optional(worker, 'seenAt', textOf),
+    leaseUntil: optional(worker, 'leaseUntil', textOf),
   };
 }
 

@@ -137,13 +137,29 @@ async function workerIdOf(session: Session, text: string): Promise<string> {
   if (text === '') throw wrongUsage('expected the id or the name of a worker', 'look: capstan workers');
   const named = (await session.api.workers()).map(({ value }) => value).filter(({ name }) => name === text);
   const living = named.filter(({ state }) => state === 'live' || state === 'draining');
-  const [one, ...others] = living;
+  const [one, ...others] = living.length > 1 ? present(living) : living;
   if (one && others.length === 0) return one.id;
-  if (one) {
+  if (living.length > 0) {
     const detail = `${living.length} workers are called ${text}: name one by its id`;
-    const hints = living.map(({ id, state, running }) => `${id} (${state}, ${running} running)`);
+    const hints = living.map(
+      ({ id, state, running, seenAt }) => `${id} (${state}, ${running} running, last seen ${seenAt ?? 'never'})`,
+    );
     throw new Failure('unable', { title: 'worker', detail, code: 'worker_ambiguous' }, hints);
   }
   const detail = named.length > 0 ? `worker ${text} has ended` : `no worker is called ${text}`;
   throw new Failure('unable', { title: 'worker', detail, code: 'worker_unknown' }, ['look: capstan workers']);
+}
+
+/**
+ * Those of one name that still renew. A process that was killed and started again is there twice until the lease of its
+ * former life is over; but whoever lives renews three times in a lease time, so compared with the one seen last, one that
+ * was not seen for a third of it has gone.
+ */
+function present(living: readonly Worker[]): Worker[] {
+  const seenMs = ({ seenAt }: Worker) => Date.parse(seenAt ?? '');
+  const lastMs = Math.max(...living.map(seenMs));
+  return living.filter((worker) => {
+    const ttlMs = Date.parse(worker.leaseUntil ?? '') - seenMs(worker);
+    return worker.connected && lastMs - seenMs(worker) <= ttlMs / 3;
+  });
 }

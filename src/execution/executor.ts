@@ -6,13 +6,12 @@
  */
 import { encodeId } from '../kernel/ids.js';
 import type { Platform } from '../platform/platform.js';
-import type { Holding } from '../runs/claim.sql.js';
 import type { HolderService, RunEnd } from '../runs/holder.service.js';
+import type { Holding } from '../runs/pulse.sql.js';
 import type { ClaimedRun, Outcome } from '../runs/run.js';
 import type { RunMetrics } from '../runs/run.metrics.js';
 import { Capture, type CaptureParts } from './capture.js';
 import {
-  CANCELED_UNSTARTED,
   NOOP_OUTCOME,
   outcomeOf,
   outcomeOfFailure,
@@ -22,6 +21,7 @@ import {
   unfit,
 } from './outcome.rules.js';
 import { type Work, workOf } from './plan.rules.js';
+import { type ExecutorMode, mayStart, type StartParts, without } from './starting.js';
 import type { StopCause } from './supervisor/plan.js';
 import type { Supervisor } from './supervisor/supervisor.client.js';
 
@@ -36,10 +36,9 @@ interface Execution {
 }
 
 /** What an executor needs of its surroundings, as narrow as it is. */
-export interface ExecutorParts {
-  readonly platform: Pick<Platform, 'log' | 'timing' | 'config'>;
-  readonly holder: Pick<HolderService, 'start' | 'finish' | 'release' | 'holdings' | 'stopRetrying'> &
-    CaptureParts['holder'];
+export interface ExecutorParts extends Pick<StartParts, 'onStarted' | 'onStartFailed'> {
+  readonly platform: Pick<Platform, 'log' | 'timing' | 'config'> & StartParts['platform'];
+  readonly holder: Pick<HolderService, 'holdings' | 'stopRetrying'> & CaptureParts['holder'] & StartParts['holder'];
   readonly supervisor: Pick<Supervisor, 'launch' | 'grantCredit' | 'stop' | 'kill'>;
   readonly incarnation: string;
   readonly metrics: Pick<RunMetrics, 'countEnded'>;
@@ -50,7 +49,7 @@ export interface ExecutorParts {
 export class Executor {
   private readonly executions = new Map<string, Execution>();
   private readonly disowned = new Set<string>();
-  private mode: 'open' | 'draining' | 'abandoned' = 'open';
+  private mode: ExecutorMode = 'open';
   /** Draining is over: what has no tool yet gets none. */
   private isStopping = false;
   private keys = 0;
@@ -154,26 +153,10 @@ export class Executor {
     const { config } = this.parts.platform;
     const work = workOf(run, { path: config.toolPath, defaultTimeoutMs: config.runTimeoutMs });
     if (work.type === 'unfit') return this.end(execution, without(unfit(work.detail)));
-    if (this.mode !== 'open') return this.parts.holder.release([run]);
-    if (!(await this.parts.holder.start(run))) return this.giveUpUnstarted(execution);
+    if (!(await mayStart(run, { ...this.parts, mode: () => this.mode }))) return;
     if (this.isStopping) return this.end(execution, without(STOPPED_UNSTARTED));
     if (work.type === 'nothing') return this.end(execution, without(NOOP_OUTCOME));
     await this.end(execution, await this.runTool(execution, work));
-  }
-
-  /** The start was refused: canceled meanwhile, draining, or no longer ours. Each write finds out by its own guard. */
-  private async giveUpUnstarted(execution: Execution): Promise<void> {
-    const { run } = execution;
-    if (await this.parts.holder.finish(run, without(CANCELED_UNSTARTED))) {
-      this.parts.metrics.countEnded(CANCELED_UNSTARTED);
-      return;
-    }
-    // While draining that is the order of things.
-    this.parts.platform.log[this.mode === 'draining' ? 'info' : 'warn'](
-      { code: 'run_start_refused', run: encodeId('run', run.runId), fence: run.fence },
-      'the run may not be started by this worker; giving it back if it is still ours',
-    );
-    await this.parts.holder.release([run]);
   }
 
   private runTool(execution: Execution, work: Extract<Work, { type: 'tool' }>): Promise<RunEnd> {
@@ -239,8 +222,4 @@ export class Executor {
     execution.stop ??= cause;
     this.parts.supervisor.stop(execution.key, cause);
   }
-}
-
-function without(outcome: Outcome): RunEnd {
-  return { outcome, output: null, outputDigest: null };
 }

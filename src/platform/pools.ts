@@ -6,6 +6,7 @@ import type { Config } from './config/config.js';
 import type { Database } from './database.js';
 import { BytePool } from './db/byte-pool.js';
 import { Pool } from './db/db.js';
+import { Room } from './db/room.js';
 import type { Logger } from './log/logger.js';
 import type { Pools } from './platform.js';
 
@@ -21,6 +22,7 @@ export function makePools(
   { log, onWorkLost }: { readonly log: Logger; readonly onWorkLost: () => void },
 ): Pools {
   let toldAtMs = Number.NEGATIVE_INFINITY;
+  const room = new Room();
   const options = (name: keyof Pools, statementTimeoutMs = STATEMENT_TIMEOUT_MS) => ({
     get url() {
       return database.shared;
@@ -30,6 +32,7 @@ export function makePools(
     size: POOL_SIZES[name],
     statementTimeoutMs,
     log,
+    room,
     onSessionLost: () => {
       if (name === 'work') onWorkLost();
       if (performance.now() - toldAtMs < TELL_LOSSES_EVERY_MS) return;

@@ -10,8 +10,8 @@ import type { Config } from '../platform/config/config.js';
 import { type ClockSample, clockShiftMs } from '../platform/db/clock.rules.js';
 import type { Loop } from '../platform/loop.js';
 import type { Timing } from '../platform/time.js';
-import type { Pulse } from '../runs/claim.sql.js';
 import type { JanitorService } from '../runs/janitor.service.js';
+import type { Pulse } from '../runs/pulse.sql.js';
 
 const CLOCK_JUMP_MS = 1_000;
 /** Looks at the clock that took no longer than this can tell a jump from their own round trips. */

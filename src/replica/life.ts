@@ -5,15 +5,14 @@
 import { Executor } from '../execution/executor.js';
 import type { KeeperClient } from '../execution/keeper/keeper.client.js';
 import type { RenewedState } from '../execution/keeper/keeper.js';
-import { type Supervisor, startSupervisor } from '../execution/supervisor/supervisor.client.js';
-import { encodeId, newId } from '../kernel/ids.js';
-import { productVersion } from '../platform/http/product.js';
+import type { Supervisor } from '../execution/supervisor/supervisor.client.js';
+import { encodeId } from '../kernel/ids.js';
 import type { Platform } from '../platform/platform.js';
 import { HolderService } from '../runs/holder.service.js';
 import { JanitorService } from '../runs/janitor.service.js';
 import type { RunMetrics } from '../runs/run.metrics.js';
 import type { NewWorker } from '../runs/worker.js';
-import { leaveIfAlive, registerIfNew } from '../runs/worker.sql.js';
+import { leaveIfAlive } from '../runs/worker.sql.js';
 import { HousekeepingLoop } from './housekeeping.loop.js';
 import { JanitorLoop } from './janitor.loop.js';
 import { type LoopMetrics, LoopRunner } from './loop-runner.js';
@@ -22,7 +21,6 @@ import { WorkLoop } from './work.loop.js';
 const HOUSEKEEPING_EVERY_MS = 600_000;
 /** For what is left to write or to end once the tools were killed. */
 const LAST_WRITES_MS = 1_000;
-const LONGEST_PAUSE_MS = 30_000;
 /** From a claim to the spawn of its tool, with room. */
 const STARTING_TAKES_MS = 1_000;
 
@@ -36,63 +34,6 @@ export interface LifeParts {
   readonly kind: 'replica' | 'worker';
   readonly runMetrics: RunMetrics;
   readonly loopMetrics: LoopMetrics;
-}
-
-/**
- * Starts a supervisor and registers a life, both tried until they work; `undefined` when aborted. Throws when the very
- * first supervisor can't be started: this machine is not fit, and a person should see why.
- */
-export async function beginLife(parts: LifeParts, isFirst: boolean, signal: AbortSignal): Promise<Life | undefined> {
-  const { platform } = parts;
-  const { config, log, timing } = platform;
-  for (let attempt = 0; !signal.aborted; attempt += 1) {
-    const worker: NewWorker = {
-      id: newId(),
-      name: config.name,
-      kind: parts.kind,
-      slots: config.slots,
-      queues: config.queues,
-      version: productVersion(),
-    };
-    try {
-      const supervisor = await startSupervisor({
-        incarnation: worker.id,
-        graceMs: config.killGraceMs,
-        deadlineMs: config.toolDeadlineMs,
-        http: { allow: config.httpAllow, userAgent: `capstan/${worker.version}`, caFile: config.caFile },
-        onGroupsOnly: (why) =>
-          log.info(
-            { code: 'groups_only', why },
-            'tools have no cgroup: what leaves its group by setsid is not stopped',
-          ),
-      });
-      if (await register(parts, worker, signal)) return new Life(parts, worker, supervisor);
-      await supervisor.shutdown();
-      supervisor.closeKeeperFd();
-    } catch (error) {
-      if (isFirst) throw error;
-      log.error({ code: 'supervisor_not_started', err: error }, 'no supervisor could be started; trying on');
-      await timing.delay(Math.min(500 * 2 ** attempt, LONGEST_PAUSE_MS), signal);
-    }
-  }
-  return undefined;
-}
-
-/** Tries until the worker's row stands; false when aborted. */
-async function register(parts: LifeParts, worker: NewWorker, signal: AbortSignal): Promise<boolean> {
-  const { config, log, pools, timing } = parts.platform;
-  const entry = { chain: parts.installationChain, object: encodeId('wrk', worker.id) };
-  for (let attempt = 0; !signal.aborted; attempt += 1) {
-    try {
-      await registerIfNew(pools.work, worker, config.leaseTtlMs, entry);
-      return true;
-    } catch (error) {
-      if (attempt === 0)
-        log.warn({ code: 'register_retried', err: error }, 'the worker is not registered yet; trying on');
-      await timing.delay(Math.min(100 * 2 ** attempt, 2_000), signal);
-    }
-  }
-  return false;
 }
 
 export class Life {
@@ -125,6 +66,8 @@ export class Life {
       supervisor,
       incarnation: worker.id,
       metrics: runMetrics,
+      onStarted: () => work.noteStarted(),
+      onStartFailed: (error) => work.noteStartFailed(error),
       onFree: () => {
         work.noteClaimable();
         working.wake();
@@ -136,6 +79,7 @@ export class Life {
       executor: this.executor,
       janitor,
       timing,
+      log: platform.log,
       pollIntervalMs: config.pollIntervalMs,
       mayClaim: () => this.isExtended(),
       onPulse: (pulse) => janitorLoop.notePulse(pulse),

@@ -31,7 +31,8 @@ export class DatabaseWatch {
   /** A look was given up that nobody had ended: half open, as after a cut. */
   private wentSilent = false;
   private ticker: NodeJS.Timeout | undefined;
-  private looking: Promise<void> | undefined;
+  private isLooking = false;
+  private newestMigration: string | undefined;
   private noteFirst: () => void = () => undefined;
   /** Resolves when the first look is over. */
   readonly firstLook = new Promise<void>((resolve) => {
@@ -49,9 +50,10 @@ export class DatabaseWatch {
 
   /** Begins to look; to no effect when it has begun. */
   start(): void {
-    if (this.looking || this.stopping.signal.aborted) return;
+    if (this.isLooking || this.stopping.signal.aborted) return;
+    this.isLooking = true;
     this.ticker = setInterval(() => this.tick(), TICK_MS).unref();
-    this.looking = this.look();
+    void this.lookOn();
   }
 
   stop(): void {
@@ -59,22 +61,31 @@ export class DatabaseWatch {
     clearInterval(this.ticker);
   }
 
+  /** One look out of turn. Whether it was answered; never rejects. */
+  async look(): Promise<boolean> {
+    const { pools } = this.platform;
+    try {
+      this.newestMigration ??= (await knownMigrations()).at(-1) ?? '';
+      const { writable, applied } = await probe(pools.probe, this.newestMigration);
+      this.migrations = applied ? 'ok' : 'pending';
+      this.note({ sign: 'answered', writable });
+      // A server that was demoted may keep this connection, while its address has long led to another.
+      if (!writable) pools.probe.reconnect();
+      return true;
+    } catch (error) {
+      this.noteFault(error);
+      return false;
+    } finally {
+      this.noteFirst();
+    }
+  }
+
   /** One look after another; never rejects. */
-  private async look(): Promise<void> {
-    const { timing, pools } = this.platform;
-    const newest = (await knownMigrations()).at(-1) ?? '';
+  private async lookOn(): Promise<void> {
+    const { timing } = this.platform;
     while (!this.stopping.signal.aborted) {
       const begunAtMs = timing.monotonicMs();
-      let pauseMs = LOOK_EVERY_MS;
-      try {
-        const { writable, applied } = await probe(pools.probe, newest);
-        this.migrations = applied ? 'ok' : 'pending';
-        this.note({ sign: 'answered', writable });
-      } catch (error) {
-        pauseMs = LOOK_AGAIN_MS;
-        this.noteFault(error);
-      }
-      this.noteFirst();
+      const pauseMs = (await this.look()) ? LOOK_EVERY_MS : LOOK_AGAIN_MS;
       await timing.delay(Math.max(1, begunAtMs + pauseMs - timing.monotonicMs()), this.stopping.signal);
     }
   }

@@ -1,7 +1,7 @@
 /** Whether this process should get requests: answered at once from what was found last. */
 import type { Traffic } from '../platform/http/traffic.js';
 import type { Platform } from '../platform/platform.js';
-import { type Checks, isReady } from './readiness.rules.js';
+import { type Checks, isReady, LOOK_AGAIN_MS } from './readiness.rules.js';
 import { DatabaseWatch } from './readiness-watch.js';
 
 /** Only the very first look is waited for. */
@@ -38,5 +38,17 @@ export class ReadinessService {
     const { phase } = this.traffic;
     const checks = { ...this.watch.found, process: phase === 'serving' ? 'ok' : phase } as const;
     return { ready: isReady(checks), checks };
+  }
+
+  /** Looks again and again until nothing but the process itself may still speak against it, for `withinMs` at most. */
+  async untilUsable(withinMs: number): Promise<void> {
+    const { timing } = this.platform;
+    const untilMs = timing.monotonicMs() + withinMs;
+    for (;;) {
+      await this.watch.look();
+      const isUsable = isReady({ ...this.watch.found, process: 'ok' });
+      if (isUsable || timing.monotonicMs() >= untilMs) return;
+      await timing.delay(LOOK_AGAIN_MS);
+    }
   }
 }

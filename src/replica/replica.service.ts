@@ -9,7 +9,8 @@ import { Bug } from '../kernel/problems.js';
 import type { ThisReplica } from '../platform/http/this-replica.js';
 import type { Platform } from '../platform/platform.js';
 import type { RunMetrics } from '../runs/run.metrics.js';
-import { beginLife, type Life } from './life.js';
+import { beginLife } from './begin-life.js';
+import type { Life } from './life.js';
 import { LoopMetrics } from './loop-runner.js';
 import { registerReplicaMetrics } from './replica.metrics.js';
 import { untilAborted } from './stop.js';
@@ -90,7 +91,7 @@ export class Replica {
   }
 
   private startKeeper(): KeeperClient {
-    const { config, log } = this.platform;
+    const { config, log, pools } = this.platform;
     if (config.databaseDirectUrl === undefined) throw new Bug('there is no database URL');
     return startKeeper({
       databaseUrl: config.databaseDirectUrl,
@@ -100,6 +101,7 @@ export class Replica {
       toolDeadlineMs: config.toolDeadlineMs,
       graceMs: config.killGraceMs,
       log,
+      onRefused: () => pools.work.room.noteKeeperRefused(),
     });
   }
 

@@ -4,22 +4,27 @@
  * here, so the comparison never sees a claim whose answer is still under way.
  */
 import type { Executor } from '../execution/executor.js';
+import type { Logger } from '../platform/log/logger.js';
 import type { Loop } from '../platform/loop.js';
 import type { Timing } from '../platform/time.js';
-import type { Pulse } from '../runs/claim.sql.js';
 import type { HolderService } from '../runs/holder.service.js';
 import type { JanitorService } from '../runs/janitor.service.js';
+import type { Pulse } from '../runs/pulse.sql.js';
 
 const CLAIM_AT_MOST = 100;
 const RECONCILE_EVERY_MS = 15_000;
 /** While something runs, a request to cancel it is seen within this (and its own replica at once). */
 const PULSE_WHILE_HOLDING_MS = 1_500;
+/** After a start that failed; doubled each time, so that runs that can't be started aren't taken and given back in a storm. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
 
 export interface WorkLoopParts {
   readonly holder: Pick<HolderService, 'claim' | 'pulse'>;
   readonly executor: Pick<Executor, 'accept' | 'cancel' | 'free' | 'reconcile' | 'size'>;
   readonly janitor: Pick<JanitorService, 'promoteDue'>;
   readonly timing: Timing;
+  readonly log: Pick<Logger, 'warn'>;
   readonly pollIntervalMs: number;
   /** Whether a tool that is started now would be let live: what is claimed before that could only be interrupted. */
   readonly mayClaim: () => boolean;
@@ -34,6 +39,10 @@ export class WorkLoop implements Loop {
   private inDoubt = false;
   /** As the last pulse found it. The claim has a guard of its own; this spares the database claims in vain. */
   private isDraining = false;
+  /** Since the last start that went well; those of one claim count once. */
+  private startFailures = 0;
+  private pausedUntilMs = Number.NEGATIVE_INFINITY;
+  private warnedAtMs = Number.NEGATIVE_INFINITY;
   private pulsedAtMs = Number.NEGATIVE_INFINITY;
   private reconciledAtMs: number;
 
@@ -56,6 +65,28 @@ export class WorkLoop implements Loop {
     this.inDoubt = true;
   }
 
+  noteStarted(): void {
+    this.startFailures = 0;
+  }
+
+  /**
+   * The database refused a start with an error that trying again doesn't mend (this process may be older than the
+   * schema). The run goes back, to be taken by somebody who can start it; here nothing is claimed for a while.
+   */
+  noteStartFailed(error: unknown): void {
+    const now = this.parts.timing.monotonicMs();
+    if (now < this.pausedUntilMs) return;
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.startFailures, LONGEST_PAUSE_MS);
+    this.startFailures += 1;
+    this.pausedUntilMs = now + pauseMs;
+    if (now - this.warnedAtMs < LONGEST_PAUSE_MS) return;
+    this.warnedAtMs = now;
+    this.parts.log.warn(
+      { code: 'run_start_failed', err: error },
+      'claimed runs could not be started and go back; claiming again after a pause that grows up to 30 s',
+    );
+  }
+
   /** How long an idle step may wait for the next. */
   intervalMs(): number {
     const { executor, pollIntervalMs } = this.parts;
@@ -76,7 +107,9 @@ export class WorkLoop implements Loop {
   }
 
   private canClaim(): boolean {
-    return this.wantsClaim && !this.isDraining && this.parts.executor.free > 0 && this.parts.mayClaim();
+    const { executor, mayClaim, timing } = this.parts;
+    if (!this.wantsClaim || this.isDraining || timing.monotonicMs() < this.pausedUntilMs) return false;
+    return executor.free > 0 && mayClaim();
   }
 
   private async reconcile(): Promise<void> {

@@ -1,7 +1,7 @@
 /** Rows 6, 7 and 9: a worker takes pending runs, moves them to running, or gives them back unstarted. */
 import { type Pool, records, type Sql } from '../platform/db/db.js';
 import { endingCtes } from './ending.sql.js';
-import type { ClaimedRun, Hold, LiveState } from './run.js';
+import type { ClaimedRun, Hold } from './run.js';
 
 /** The queues a worker serves; `*` alone means all of them. */
 export type ServedQueues = readonly string[];
@@ -75,8 +75,9 @@ function servedCte(sql: Sql, queues: ServedQueues) {
 /**
  * Moves claimed runs to running, before their tools start.
  *
- * guard     own worker row live and lease unexpired, locked against reap; run claimed (or already running: an answer
- *           was lost) under this holder and this fence; no cancel request
+ * guard     own worker row live and lease unexpired, locked against reap and drain; run claimed under this holder and
+ *           this fence; no cancel request. A run that is running already (an answer was lost) is confirmed, also to a
+ *           life that drains by now
  * outcomes  one row per run that may be executed now; what is missing must not be
  * locks     worker row (key share) → live rows by id
  */
@@ -84,9 +85,9 @@ export function startIfHeld(pool: Pool, worker: string, holds: readonly Hold[]):
   return pool.run<{ runId: string }[]>(
     (sql) => sql`
     with me as materialized (
-      select id, lease_until from workers
+      select id, state, lease_until from workers
       where id = ${worker}
-        and state = 'live'
+        and state in ('live', 'draining')                    -- neither stopped nor reaped
         and lease_until > db_clock()
       for key share
     ),
@@ -98,7 +99,9 @@ export function startIfHeld(pool: Pool, worker: string, holds: readonly Hold[]):
       where me.lease_until > db_clock()                      -- read again, after the row was waited for
         and l.holder = me.id                                 -- still this life's
         and l.fence = i.fence                                -- and this claim's
-        and ((l.state = 'claimed' and l.cancel_requested_at is null) or l.state = 'running')
+        and (l.state = 'running'                             -- started before
+             or (l.state = 'claimed' and l.cancel_requested_at is null
+                 and me.state = 'live'))                     -- a life that drains starts nothing
       order by l.run_id
       for update of l
     )
@@ -175,90 +178,4 @@ export function releaseIfHeld(
     union all
     select d.run_id, 'canceled' from ended d where (select n from appended) > 0`,
   );
-}
-
-/**
- * Makes runs whose time has come claimable. Returns how many.
- *
- * guard     run pending, its instant reached by the database's clock
- */
-export async function promoteDue(pool: Pool, limit: number): Promise<number> {
-  const rows = await pool.run<{ runId: string }[]>(
-    (sql) => sql`
-    with due as (
-      select run_id from live_runs
-      where state = 'pending'
-        and not_before <= db_now()
-      order by run_id
-      limit ${limit}
-      for update skip locked
-    )
-    update live_runs l set not_before = null from due where l.run_id = due.run_id
-    returning l.run_id`,
-  );
-  return rows.length;
-}
-
-/** A run that the database says a life holds. */
-export interface Holding extends Hold {
-  readonly organizationId: string;
-  readonly state: LiveState;
-}
-
-/** All runs that the database says this life holds. */
-export function holdingsOf(pool: Pool, worker: string): Promise<Holding[]> {
-  return pool.run<Holding[]>(
-    (sql) => sql`select run_id, fence, organization_id, state from live_runs where holder = ${worker}`,
-  );
-}
-
-export interface Pulse {
-  /** This life is out of service, or over: it would claim in vain. */
-  readonly draining: boolean;
-  /** Something pending and due waits in a served queue. */
-  readonly claimable: boolean;
-  /** Some run's not-before instant has been reached. */
-  readonly due: boolean;
-  /** Runs of this life with a cancel request. */
-  readonly canceled: string[];
-  /** Some worker's lease is over and nobody has reaped it yet. */
-  readonly leaseOver: boolean;
-  /** Some live run's holder is a life that is over. */
-  readonly orphaned: boolean;
-  /** Some run has been executing for longer than any may. */
-  readonly overdue: boolean;
-}
-
-/** One cheap look that answers for all idle loops of a replica together. */
-export async function pulse(
-  pool: Pool,
-  worker: string,
-  queues: ServedQueues,
-  maxRunDurationMs: number,
-): Promise<Pulse> {
-  const rows = await pool.run<Pulse[]>(
-    (sql) => sql`
-    select
-      not exists (select from workers where id = ${worker} and state = 'live') as draining,
-      exists (
-        select from live_runs
-        where state = 'pending' and not_before is null
-          and ${queues.includes('*') ? sql`true` : sql`queue = any (${queues as string[]}::text[])`}
-      ) as claimable,
-      exists (select from live_runs where state = 'pending' and not_before <= db_now()) as due,
-      array(select run_id from live_runs where holder = ${worker} and cancel_requested_at is not null) as canceled,
-      exists (select from workers where ended_at is null and lease_until < db_clock()) as lease_over,
-      exists (
-        select from live_runs l join workers w on w.id = l.holder
-        where l.holder is not null and w.state in ('lost', 'stopped')
-      ) as orphaned,
-      exists (
-        select from live_runs
-        where holder is not null and state = 'running' and cancel_requested_at is null
-          and started_at < db_now() - ${maxRunDurationMs} * interval '1 millisecond'
-      ) as overdue`,
-  );
-  const row = rows[0];
-  if (!row) throw new Error('the pulse returned no row');
-  return row;
 }

@@ -3,6 +3,8 @@ import type { Pool } from '../platform/db/db.js';
 
 export interface WorkerChange {
   readonly worker: string;
+  /** `drains` of the worker when it was looked at. */
+  readonly seen: number;
   /** The installation's chain. */
   readonly chain: string;
   /** The worker's TypeID. */
@@ -13,84 +15,44 @@ export interface WorkerChange {
 }
 
 /**
- * Takes a life out of service: it starts nothing any more, and what it runs goes on.
+ * Takes a life out of service (`draining`: it starts nothing any more, and what it runs goes on), or puts it back
+ * (`live`).
  *
- * guard     the life is live
- * outcomes  the receipt; nothing when it was not live: a drain said again writes nothing
+ * guard     the life is in the other of these states, where its process doesn't keep it: one that is stopping goes on
+ *           stopping; and nobody has moved it since it was looked at
+ * outcomes  the receipt; nothing when it was not so: said again it writes nothing
  * locks     worker row (claim and start share it, so neither is in flight when this commits) → the installation's chain
  */
-export function drainIfLive(pool: Pool, change: WorkerChange): Promise<{ receipt: string }[]> {
-  const { worker, chain, object, by, byName } = change;
+export function putIfUnchanged(
+  pool: Pool,
+  to: 'draining' | 'live',
+  change: WorkerChange,
+): Promise<{ receipt: string }[]> {
+  const { worker, seen, chain, object, by, byName } = change;
+  const [from, action, drainedBy] =
+    to === 'draining' ? ['live', 'worker.draining', by] : ['draining', 'worker.undrained', null];
   return pool.run<{ receipt: string }[]>(
     (sql) => sql`
     with locked as materialized (
       select id from workers
       where id = ${worker}
-        and state = 'live'                                   -- said once, and never to a life that is over
+        and state = ${from}                                  -- never a life that is over
+        and (state = 'live' or drained_by is not null)       -- nor a process that is stopping
+        and drains = ${seen}                                 -- a statement that comes late undoes no later decision
       for update
     ),
-    drained as (
+    moved as (
       update workers w
-      set state = 'draining', drained_by = ${by}
+      set state = ${to}, drained_by = ${drainedBy}, drains = w.drains + 1
       from locked k where w.id = k.id
       returning w.name
     )
     select a.receipt
-    from drained d
+    from moved m
     cross join lateral audit_append(
       array[${chain}::text],
-      array[jsonb_build_object('action', 'worker.draining', 'object', ${object}::text, 'name', d.name,
+      array[jsonb_build_object('action', ${action}::text, 'object', ${object}::text, 'name', m.name,
                                'principal', ${by}::text, 'principalName', ${byName}::text)],
       array[null::uuid]) a`,
-  );
-}
-
-/**
- * Puts a drained life back into service.
- *
- * guard     the life is draining, and a person said so: a process that is stopping goes on stopping
- * outcomes  the receipt; nothing when it was not so
- * locks     worker row → the installation's chain
- */
-export function undrainIfDrained(pool: Pool, change: WorkerChange): Promise<{ receipt: string }[]> {
-  const { worker, chain, object, by, byName } = change;
-  return pool.run<{ receipt: string }[]>(
-    (sql) => sql`
-    with locked as materialized (
-      select id from workers
-      where id = ${worker}
-        and state = 'draining'
-        and drained_by is not null                           -- not by a process that is stopping
-      for update
-    ),
-    back as (
-      update workers w
-      set state = 'live', drained_by = null
-      from locked k where w.id = k.id
-      returning w.name
-    )
-    select a.receipt
-    from back b
-    cross join lateral audit_append(
-      array[${chain}::text],
-      array[jsonb_build_object('action', 'worker.undrained', 'object', ${object}::text, 'name', b.name,
-                               'principal', ${by}::text, 'principalName', ${byName}::text)],
-      array[null::uuid]) a`,
-  );
-}
-
-/**
- * What was last written about a worker in the installation's chain. It is found from the newest entry back, so it costs
- * what was written since.
- */
-export function lastEntryOf(pool: Pool, chain: string, object: string): Promise<{ action: string; receipt: string }[]> {
-  return pool.run<{ action: string; receipt: string }[]>(
-    (sql) => sql`
-    select action, chain_id || ':' || seq || ':' || encode(link, 'hex') as receipt
-    from audit_entries
-    where chain_id = ${chain}
-      and claim::jsonb -> 'payload' ->> 'object' = ${object}
-    order by seq desc
-    limit 1`,
   );
 }

@@ -7,10 +7,11 @@ import { encodeId } from '../kernel/ids.js';
 import type { JsonValue } from '../kernel/json.js';
 import { Lane } from '../platform/db/lane.js';
 import type { Platform } from '../platform/platform.js';
-import { claimIfLive, type Holding, holdingsOf, type Pulse, pulse, releaseIfHeld, startIfHeld } from './claim.sql.js';
+import { claimIfLive, releaseIfHeld, startIfHeld } from './claim.sql.js';
 import { type Finish, findOwnEnds, finishIfHeld } from './finish.sql.js';
 import type { OutputBatch, OutputCut } from './output.js';
 import { appendOutputIfHeld, dropOutputIfHeld } from './output.sql.js';
+import { type Holding, holdingsOf, isDraining, type Pulse, pulse } from './pulse.sql.js';
 import { appendReportsIfHeld, type RunReport } from './reports.sql.js';
 import type { ClaimedRun, Hold, Outcome } from './run.js';
 import type { RunMetrics } from './run.metrics.js';
@@ -132,6 +133,11 @@ export class HolderService {
   /** What the database says this life holds. */
   holdings(): Promise<Holding[]> {
     return holdingsOf(this.platform.pools.work, this.worker.id);
+  }
+
+  /** Whether this life is out of service. */
+  isDraining(): Promise<boolean> {
+    return this.doubting(isDraining(this.platform.pools.work, this.worker.id));
   }
 
   pulse(): Promise<Pulse> {

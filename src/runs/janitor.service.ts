@@ -6,7 +6,7 @@ import { encodeId } from '../kernel/ids.js';
 import type { ClockSample } from '../platform/db/clock.rules.js';
 import type { Bells, Platform, Pools } from '../platform/platform.js';
 import { cancelIfLive, findOverdue } from './cancel.sql.js';
-import { promoteDue } from './claim.sql.js';
+import { promoteDue } from './pulse.sql.js';
 import type { RunMetrics } from './run.metrics.js';
 import { findOrphans, type Settled, settleIfOrphaned } from './settle.sql.js';
 import { expireKeys } from './submit.sql.js';

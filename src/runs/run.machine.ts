@@ -27,13 +27,14 @@ export type RunCommand =
 
 /**
  * What a row demands, read and locked by the statement itself: `held`: the writer is the holder under the current
- * fence; `worker_live`: the writer's worker row is live and its lease unexpired; `holder_gone`: the holder's worker
- * row is lost or stopped; `claimable`: due, in a served queue; `same_request`: same key and digest, or same id and
- * spec; `cancel_requested` and `no_cancel`: the flag.
+ * fence; `worker_live`: the writer's worker row is live and its lease unexpired; `worker_alive`: live or draining, and
+ * its lease unexpired; `holder_gone`: the holder's worker row is lost or stopped; `claimable`: due, in a served queue;
+ * `same_request`: same key and digest, or same id and spec; `cancel_requested` and `no_cancel`: the flag.
  */
 export type RunGuard =
   | 'held'
   | 'worker_live'
+  | 'worker_alive'
   | 'holder_gone'
   | 'claimable'
   | 'same_request'
@@ -71,7 +72,7 @@ export const RUN_TRANSITIONS: readonly RunTransition[] = Object.freeze([
   row('3', 'submit', ANY, ['same_request'], 'unchanged'),
   row('6', 'claim', ['pending'], ['worker_live', 'claimable', 'no_cancel'], ['claimed']),
   row('7', 'start', ['claimed'], ['held', 'worker_live', 'no_cancel'], ['running']),
-  row('7', 'start', ['running'], ['held', 'worker_live'], 'unchanged'),
+  row('7', 'start', ['running'], ['held', 'worker_alive'], 'unchanged'),
   row('8', 'settle', ['claimed'], ['holder_gone', 'no_cancel'], ['pending'], { audited: true, event: 'run.requeued' }),
   row('8', 'settle', ['claimed'], ['holder_gone', 'cancel_requested'], ['canceled'], ended),
   row('9', 'release', ['claimed'], ['held', 'no_cancel'], ['pending'], { event: 'run.released' }),

@@ -164,7 +164,8 @@ export async function findWorker(pool: Pool, connectedMs: number, id: string): P
 function viewOf(sql: Sql, connectedMs: number) {
   const seenAt = sql`(w.lease_until - w.ttl_ms * interval '1 millisecond')`;
   return sql`
-    w.id, w.name, w.kind, w.slots, w.queues, w.version, w.state, w.drained_by, w.lease_until, w.started_at, w.ended_at,
+    w.id, w.name, w.kind, w.slots, w.queues, w.version, w.state, w.drained_by, w.drains, w.lease_until, w.started_at,
+    w.ended_at,
     ${seenAt} as seen_at,
     (select count(*)::integer from live_runs l where l.holder = w.id and l.state = 'running') as running,
     w.state in ('live', 'draining')

@@ -17,6 +17,8 @@ export interface WorkerView extends NewWorker {
   readonly state: WorkerState;
   /** Who drained it, a TypeID; null while draining: its process is stopping. */
   readonly drainedBy: string | null;
+  /** How often persons took it out of service or put it back. */
+  readonly drains: number;
   /** When its lease was last renewed. */
   readonly seenAt: Date;
   readonly leaseUntil: Date;

@@ -5,7 +5,7 @@ import { Bug, Problem } from '../kernel/problems.js';
 import type { RequestCaller } from '../platform/http/caller.js';
 import type { PagePlace } from '../platform/http/page.js';
 import type { Pools } from '../platform/platform.js';
-import { drainIfLive, lastEntryOf, undrainIfDrained, type WorkerChange } from './drain.sql.js';
+import { putIfUnchanged } from './drain.sql.js';
 import type { WorkerView } from './worker.js';
 import { findWorker, listWorkers } from './worker.sql.js';
 
@@ -14,7 +14,7 @@ const CONNECTED_MS = 30_000;
 
 export interface WorkerAnswer {
   readonly worker: WorkerView;
-  /** Of the entry that made it what it is. */
+  /** Null when it was so already. */
   readonly receipt: string | null;
 }
 
@@ -35,54 +35,50 @@ export class WorkersService {
   }
 
   /**
-   * From its answer on the worker claims and starts nothing; what it runs goes on. Said again it answers the same.
-   * Throws `not_found`, or `worker_ended`.
+   * From its answer on the worker claims and starts nothing; what it runs goes on. Said again it answers the same, and
+   * without a receipt, as nothing is written. Throws `not_found`, or `worker_ended`.
    */
-  async drain(caller: RequestCaller, id: string): Promise<WorkerAnswer> {
-    const change = await this.changeOf(caller, id);
-    const [drained] = await drainIfLive(this.pools.submit, change);
-    const worker = await this.alive(id, drained?.receipt);
-    return { worker, receipt: drained?.receipt ?? (await this.receiptOf(change, 'worker.draining')) };
+  drain(caller: RequestCaller, id: string): Promise<WorkerAnswer> {
+    return this.put(caller, id, 'draining');
   }
 
   /**
-   * The worker claims again, within its poll interval. Said again it answers the same. Throws `not_found`,
-   * `worker_ended`, or `worker_stopping`.
+   * The worker claims again, within its poll interval. Said again it answers the same, without a receipt. Throws
+   * `not_found`, `worker_ended`, or `worker_stopping`.
    */
-  async undrain(caller: RequestCaller, id: string): Promise<WorkerAnswer> {
-    const change = await this.changeOf(caller, id);
-    const [back] = await undrainIfDrained(this.pools.submit, change);
-    const worker = await this.alive(id, back?.receipt);
-    if (!back && worker.state === 'draining' && worker.drainedBy === null) {
-      throw new Problem(
-        'worker_stopping',
-        `the process of worker ${worker.name} is stopping, which is not undone: start it again, and it is a new worker`,
-        { members: { state: worker.state } },
-      );
-    }
-    return { worker, receipt: back?.receipt ?? (await this.receiptOf(change, 'worker.undrained')) };
+  undrain(caller: RequestCaller, id: string): Promise<WorkerAnswer> {
+    return this.put(caller, id, 'live');
   }
 
-  /** The worker, unless its life is over: then there is nothing to change any more. */
-  private async alive(id: string, receipt: string | undefined): Promise<WorkerView> {
-    const worker = await this.get(id);
-    if (worker.endedAt === null) return worker;
-    throw new Problem(
-      'worker_ended',
-      `worker ${worker.name} is ${worker.state}, and that never changes: its process, started again, is a new worker`,
-      { members: { state: worker.state }, ...(receipt === undefined ? {} : { receipt }) },
-    );
-  }
-
-  private async changeOf({ principal }: RequestCaller, id: string): Promise<WorkerChange> {
+  private async put({ principal }: RequestCaller, id: string, to: 'draining' | 'live'): Promise<WorkerAnswer> {
     const chain = await installationChain(this.pools.submit);
     if (!chain) throw new Bug('the installation has no chain');
-    return { worker: id, chain, object: encodeId('wrk', id), by: principal.id, byName: principal.name };
+    const change = { worker: id, chain, object: encodeId('wrk', id), by: principal.id, byName: principal.name };
+    // Each turn but the last met somebody else's change between its look and its own.
+    for (;;) {
+      const worker = alive(await this.get(id));
+      if (worker.state === to) return { worker, receipt: null };
+      if (to === 'live' && worker.drainedBy === null) throw stopping(worker);
+      const [put] = await putIfUnchanged(this.pools.submit, to, { ...change, seen: worker.drains });
+      if (put) return { worker: alive(await this.get(id), put.receipt), receipt: put.receipt };
+    }
   }
+}
 
-  /** Of an earlier call that said the same; null when there was none. */
-  private async receiptOf({ chain, object }: WorkerChange, action: string): Promise<string | null> {
-    const [last] = await lastEntryOf(this.pools.read, chain, object);
-    return last?.action === action ? last.receipt : null;
-  }
+/** The worker, unless its life is over: then there is nothing to change any more. */
+function alive(worker: WorkerView, receipt?: string): WorkerView {
+  if (worker.endedAt === null) return worker;
+  throw new Problem(
+    'worker_ended',
+    `worker ${worker.name} is ${worker.state}, and that never changes: its process, started again, is a new worker`,
+    { members: { state: worker.state }, ...(receipt === undefined ? {} : { receipt }) },
+  );
+}
+
+function stopping({ name, state }: WorkerView): Problem {
+  return new Problem(
+    'worker_stopping',
+    `the process of worker ${name} is stopping, which is not undone: start it again, and it is a new worker`,
+    { members: { state } },
+  );
 }

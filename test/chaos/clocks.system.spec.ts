@@ -164,16 +164,16 @@ afterAll(() => stage.close());
 
 /** How far the clock of a replica's log and the instants that its supervisor gave are off, in minutes. */
 async function offsets(name: Name): Promise<{ replica: number; supervisor: number }> {
-  const [row] = await stage.db.query<{ ms: number; ended: number }>(
-    `select (extract(epoch from o.at) * 1000)::float8 as ms, (extract(epoch from r.ended_at) * 1000)::float8 as ended
-     from run_output o join runs r on r.id = o.run_id where r.queue = $1 limit 1`,
+  const [row] = await stage.db.query<{ ms: number; started: number }>(
+    `select (extract(epoch from o.at) * 1000)::float8 as ms, (extract(epoch from r.started_at) * 1000)::float8 as started
+     from run_output o join runs r on r.id = o.run_id where r.queue = $1 order by o.at limit 1`,
     [name],
   );
   const started = /"time":"([^"]+)","code":"started"/.exec(stage.get(name).server.log());
   const minutes = (ms: number) => Math.round(ms / 60_000);
   return {
     replica: minutes(Date.parse(started?.[1] ?? '') - startedAtMs),
-    supervisor: minutes((row?.ms ?? 0) - (row?.ended ?? 0)),
+    supervisor: minutes((row?.ms ?? 0) - (row?.started ?? 0)),
   };
 }
 

@@ -85,7 +85,7 @@ describe('an outage longer than the lease', () => {
     const [still, ...others] = [stage.get('r3'), stage.get('r1'), stage.get('r2')];
     const flood = Load.start(stage, { perSecond: 30, at: () => [still] });
     const load = Load.start(stage, { perSecond: 10, at: () => others });
-    for (let moment = 0; moment < scaled(3, 20); moment += 1) {
+    for (let moment = 0; moment < scaled(2, 20); moment += 1) {
       await wait(500 + Math.random() * 500);
       still.server.child.kill('SIGSTOP');
       await wait(STILL_MS);

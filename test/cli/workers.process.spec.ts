@@ -60,11 +60,31 @@ describe('a worker', () => {
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
     expect(stderr.split('\n')).toEqual([
       'capstan: worker: 2 workers are called r1: name one by its id',
-      `  ${ID} (live, 3 running)`,
-      `  ${OTHER} (draining, 0 running)`,
+      `  ${ID} (live, 3 running, last seen 2026-03-02T10:00:00.000Z)`,
+      `  ${OTHER} (draining, 0 running, last seen 2026-03-02T10:00:00.000Z)`,
       '',
     ]);
     expect(asked.map(([method]) => method)).toEqual(['GET']);
+  });
+
+  it('is named by its name right after a crash too: the life that no longer renews is not meant', async () => {
+    const seen = (id: string, seconds: number, members: Readonly<Record<string, unknown>> = {}) =>
+      worker({
+        id,
+        state: 'live',
+        seenAt: `2026-03-02T10:00:${seconds}.000Z`,
+        leaseUntil: `2026-03-02T10:00:${seconds + 30}.000Z`,
+        ...members,
+      });
+    const drained = async (...items: readonly unknown[]) => {
+      const answer: Answer = ({ method }) => (method === 'GET' ? list(...items) : { body: worker() });
+      return (await against(answer, ['workers', 'drain', 'r1'])).asked.at(-1);
+    };
+    expect(await drained(seen(OTHER, 10), seen(ID, 21))).toEqual(['POST', `/v1/workers/${ID}/drain`, undefined]);
+    expect(await drained(seen(ID, 21), seen(OTHER, 10))).toEqual(['POST', `/v1/workers/${ID}/drain`, undefined]);
+    expect((await drained(seen(OTHER, 12), seen(ID, 21)))?.[0], 'both renew').toBe('GET');
+    const gone = { connected: false };
+    expect((await drained(seen(OTHER, 10, gone), seen(ID, 21, gone)))?.[0], 'neither renews').toBe('GET');
   });
 
   it('that is unknown or has ended is told apart from one that is there', async () => {

@@ -4,7 +4,6 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDatabase, type TestDatabase } from '../database.js';
 import { dataFolder, isAlive, type ServerProcess, startServer, until } from '../server.js';
-import { HAS_CGROUPS } from './supervisor/cgroup.fixture.js';
 
 const TOKEN = 'a-token-of-the-operator-0123456789';
 
@@ -108,12 +107,9 @@ describe('a cancel', () => {
   it('F064 S4-92 leaves nothing of a tool, and says that what it had started had to be killed', async () => {
     const [ticks, pids] = [scratch('ticks'), scratch('pids')];
     const ticker = `python3 -c 'import time\nwhile True:\n open("${ticks}", "a").write("x\\n"); time.sleep(0.02)' &`;
-    // Without a cgroup this one would be out of reach; see end.process.spec.
-    const leaver = HAS_CGROUPS ? `(setsid sh -c 'trap "" TERM INT; echo $$ >> ${pids}; sleep 999; sleep 999' &);` : '';
     const deaf = `sh -c 'trap "" TERM INT; echo $$ >> ${pids}; sleep 998; sleep 998'; true`;
-    const id = await submit(`${ticker} echo $! >> ${pids}; ${leaver} ${deaf}`);
-    const count = HAS_CGROUPS ? 3 : 2;
-    await until('all of them run', () => linesOf(pids).length === count && linesOf(ticks).length > 2);
+    const id = await submit(`${ticker} echo $! >> ${pids}; ${deaf}`);
+    await until('all of them run', () => linesOf(pids).length === 2 && linesOf(ticks).length > 2);
     await call(b, 'POST', `/${id}/cancel`);
     const run = await ended(id);
     expect(linesOf(pids).map(Number).filter(isAlive), 'alive after the run ended').toEqual([]);

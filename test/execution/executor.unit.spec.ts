@@ -6,9 +6,10 @@ import { Executor, type ExecutorParts } from '../../src/execution/executor.js';
 import type { Launch, LaunchHandlers } from '../../src/execution/supervisor/launches.js';
 import type { StopCause } from '../../src/execution/supervisor/plan.js';
 import { encodeId } from '../../src/kernel/ids.js';
+import { Bell } from '../../src/platform/bell.js';
 import { readConfig } from '../../src/platform/config/config.js';
-import type { Holding } from '../../src/runs/claim.sql.js';
 import type { RunEnd } from '../../src/runs/holder.service.js';
+import type { Holding } from '../../src/runs/pulse.sql.js';
 import type { ClaimedRun } from '../../src/runs/run.js';
 
 const RUN: ClaimedRun = {
@@ -27,25 +28,35 @@ const settle = async () => {
 };
 
 /** An executor whose surroundings answer when the test says so. */
-function rig(over: { finish?: () => Promise<boolean>; appendOutput?: () => Promise<boolean> } = {}) {
+function rig(
+  over: { finish?: () => Promise<boolean>; appendOutput?: () => Promise<boolean>; start?: () => Promise<boolean> } = {},
+) {
   const did: string[] = [];
   const ends: RunEnd['outcome'][] = [];
   const logged: unknown[] = [];
+  let isDraining = false;
   const launched: { launch: Launch; handlers: LaunchHandlers }[] = [];
   const stops: StopCause[] = [];
   let answerStart: (granted: boolean) => void = () => undefined;
   let held: Holding[] = [];
   const config = readConfig({ PATH: '/bin' });
   if (!config.ok) throw new Error('the defaults must be valid');
+  const claimable = new Bell();
+  claimable.onRing(() => void did.push('ring'));
   const parts: ExecutorParts = {
     platform: {
+      bells: { claimable },
       config: config.config,
-      log: pino({}, { write: (line) => void logged.push(JSON.parse(line)) }),
+      log: pino(
+        { formatters: { level: (level) => ({ level }) } },
+        { write: (line) => void logged.push(JSON.parse(line)) },
+      ),
       timing: { monotonicMs: () => performance.now(), delay: settle, random: () => 0 },
     },
     holder: {
       start: () => {
         did.push('start');
+        if (over.start) return over.start();
         return new Promise((resolve) => {
           answerStart = resolve;
         });
@@ -60,6 +71,7 @@ function rig(over: { finish?: () => Promise<boolean>; appendOutput?: () => Promi
       dropOutput: async () => true,
       appendReports: async () => true,
       holdings: async () => held,
+      isDraining: async () => isDraining,
       stopRetrying: () => void did.push('stopRetrying'),
     },
     supervisor: {
@@ -70,6 +82,8 @@ function rig(over: { finish?: () => Promise<boolean>; appendOutput?: () => Promi
     },
     incarnation: 'life',
     metrics: { countEnded: () => undefined },
+    onStarted: () => void did.push('started'),
+    onStartFailed: () => void did.push('start failed'),
     onFree: () => void did.push('free'),
   };
   const executor = new Executor(parts);
@@ -92,6 +106,9 @@ function rig(over: { finish?: () => Promise<boolean>; appendOutput?: () => Promi
     start: async (granted: boolean) => {
       answerStart(granted);
       await settle();
+    },
+    isDrained: () => {
+      isDraining = true;
     },
     holds: (holdings: Holding[]) => {
       held = holdings;
@@ -116,7 +133,7 @@ describe('open', () => {
     expect(launched).toHaveLength(1);
     exit('self');
     await settle();
-    expect(did).toEqual(['start', 'finish succeeded ok', 'free']);
+    expect(did).toEqual(['start', 'started', 'finish succeeded ok', 'free']);
   });
 
   it('S4-18 starts no tool when the start is refused, and gives the run back', async () => {
@@ -125,7 +142,24 @@ describe('open', () => {
     await start(false);
     expect(launched).toHaveLength(0);
     expect(did).toEqual(['start', 'finish canceled canceled', 'release', 'free']);
-    expect(logged).toMatchObject([{ code: 'run_start_refused', run: NAME }]);
+    expect(logged).toMatchObject([{ code: 'run_start_refused', run: NAME, level: 'warn' }]);
+  });
+
+  it('F006 a start that is refused because a person drained this worker is the order of things, and others are told', async () => {
+    const { executor, did, isDrained, logged, start } = rig();
+    isDrained();
+    executor.accept(RUN);
+    await start(false);
+    expect(did).toEqual(['start', 'finish canceled canceled', 'release', 'ring', 'free']);
+    expect(logged).toMatchObject([{ code: 'run_start_refused', run: NAME, level: 'info' }]);
+  });
+
+  it('a start that fails ends nothing: the run goes back, and whoever claims is told', async () => {
+    const { executor, did, launched } = rig({ start: () => Promise.reject(new Error('no such column')) });
+    executor.accept(RUN);
+    await settle();
+    expect(launched).toHaveLength(0);
+    expect(did).toEqual(['start', 'start failed', 'release', 'free']);
   });
 
   it('ends a tool that a cancel stopped as canceled, and one that ended by itself before as what it was', async () => {
@@ -252,7 +286,7 @@ describe('draining', () => {
     executor.drain();
     executor.accept(RUN);
     await settle();
-    expect(did).toEqual(['release', 'free']);
+    expect(did).toEqual(['release', 'ring', 'free']);
   });
 
   it('starts no tool whose start was granted only after everything was told to stop', async () => {

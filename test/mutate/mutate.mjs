@@ -3,14 +3,23 @@
  * fail there. A spec that still passes fails this run. `node test/mutate/mutate.mjs [part of a name…]`
  */
 import { spawn } from 'node:child_process';
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { MUTATIONS } from './mutations.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const COPIED = ['src', 'test', 'migrations', 'package.json', 'tsconfig.json', 'vitest.config.ts', '.swcrc'];
+const COPIED = [
+  'src',
+  'test',
+  'migrations',
+  'README.md',
+  'package.json',
+  'tsconfig.json',
+  'vitest.config.ts',
+  '.swcrc',
+];
 const LIMIT_MS = 180_000;
 const LANES = Math.max(1, Math.min(2, availableParallelism()));
 
@@ -19,6 +28,8 @@ const running = new Set();
 /** A copy of the project with the same dependencies. */
 async function copyProject() {
   const folder = await mkdtemp(join(tmpdir(), 'capstan-mutate-'));
+  // Some tests start a process as another user.
+  await chmod(folder, 0o755);
   for (const name of COPIED) await cp(join(ROOT, name), join(folder, name), { recursive: true });
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'), 'dir');
   return folder;

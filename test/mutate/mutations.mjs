@@ -11,6 +11,7 @@
  */
 
 const CLAIM = 'src/runs/claim.sql.ts';
+const PULSE = 'src/runs/pulse.sql.ts';
 const FINISH = 'src/runs/finish.sql.ts';
 const CANCEL = 'src/runs/cancel.sql.ts';
 const SETTLE = 'src/runs/settle.sql.ts';
@@ -43,7 +44,8 @@ const CGROUP = 'src/execution/supervisor/cgroup.ts';
 const TOOL_CGROUPS = 'src/execution/supervisor/tool-cgroups.ts';
 const PROCESSES = 'src/execution/supervisor/processes.ts';
 const OUTCOME = 'src/execution/outcome.rules.ts';
-const CGROUP_TOOLS = 'test/execution/supervisor/cgroup.process.spec.ts';
+const CGROUP_TOOLS = 'test/execution/supervisor/cgroup.system.spec.ts';
+const CGROUP_NONE = 'test/execution/supervisor/cgroup.process.spec.ts';
 const CGROUP_FACTS = 'test/execution/supervisor/cgroup.unit.spec.ts';
 const CANCELS = 'test/execution/cancel.process.spec.ts';
 
@@ -75,6 +77,9 @@ const HELD_UP = 'test/execution/requester/congested.process.spec.ts';
 const REQUEST_RULES = 'test/execution/requester/rules.unit.spec.ts';
 const HTTP_SPECS = 'test/runs/http-spec.api.spec.ts';
 const HTTP_PLANS = 'test/execution/http-plan.unit.spec.ts';
+
+const BYTE_POOL = 'src/platform/db/byte-pool.ts';
+const ROOMS = 'test/platform/db/room.process.spec.ts';
 
 const READINESS = 'test/replica/readiness-rules.unit.spec.ts';
 const READINESS_SEEN = 'test/replica/readiness.process.spec.ts';
@@ -186,15 +191,23 @@ export const MUTATIONS = [
     '        order by l.priority desc, l.position desc\n',
   ]),
   // start
-  mutation('start for a life that drains or is lost', CLAIM, STATEMENTS, [
-    `        and state = 'live'\n        and lease_until > db_clock()\n`,
-    '        and lease_until > db_clock()\n',
+  mutation('start for a life that is lost', CLAIM, STATEMENTS, [
+    `        and state in ('live', 'draining')                    -- neither stopped nor reaped\n`,
+    '',
+  ]),
+  mutation('start for a life that drains', CLAIM, STATEMENTS, [
+    `l.cancel_requested_at is null\n                 and me.state = 'live')`,
+    'l.cancel_requested_at is null)',
+  ]),
+  mutation('a start that committed is refused to a life that drains since', CLAIM, DRAINS, [
+    `state in ('live', 'draining')                    -- neither`,
+    `state = 'live'                    -- neither`,
   ]),
   mutation(
     'start under a lease that is over',
     CLAIM,
     STATEMENTS,
-    [`        and state = 'live'\n        and lease_until > db_clock()\n`, `        and state = 'live'\n`],
+    [`-- neither stopped nor reaped\n        and lease_until > db_clock()\n`, '-- neither stopped nor reaped\n'],
     [
       '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n        and l.holder',
       '      where l.holder',
@@ -217,12 +230,12 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('start in spite of a cancel request', CLAIM, STATEMENTS, [
-    `((l.state = 'claimed' and l.cancel_requested_at is null) or l.state = 'running')`,
-    `l.state in ('claimed', 'running')`,
+    `l.state = 'claimed' and l.cancel_requested_at is null\n`,
+    `l.state = 'claimed'\n`,
   ]),
   mutation('start does not lock the run', CLAIM, RACES, [
-    `l.state = 'running')\n      order by l.run_id\n      for update of l\n`,
-    `l.state = 'running')\n      order by l.run_id\n`,
+    `-- a life that drains starts nothing\n      order by l.run_id\n      for update of l\n`,
+    `-- a life that drains starts nothing\n      order by l.run_id\n`,
   ]),
   // release
   mutation('release by another holder', CLAIM, STATEMENTS, [
@@ -241,7 +254,7 @@ export const MUTATIONS = [
     '      where l.run_id = k.run_id and k.cancel_requested_at is null\n',
     '      where l.run_id = k.run_id\n',
   ]),
-  mutation('promotion before the instant has come', CLAIM, QUEUE, [
+  mutation('promotion before the instant has come', PULSE, QUEUE, [
     '        and not_before <= db_now()\n      order',
     '        and not_before is not null\n      order',
   ]),
@@ -568,7 +581,7 @@ export const MUTATIONS = [
     'if (!this.permits.tryTake()) await this.permits.wait();',
     'this.permits.tryTake();',
   ]),
-  mutation('migrations without the lock', MIGRATE, MIGRATES, ['    await lockWithin(client, options, timing);\n', '']),
+  mutation('migrations without the lock', MIGRATE, MIGRATES, ['    await lock(client);\n', '']),
   mutation('a newer database is taken', MIGRATE, MIGRATES, ['if (foreign.length > 0)', 'if (false)']),
   mutation('a database of another encoding is taken', MIGRATE, MIGRATES, [
     `if (server.encoding !== 'UTF8')`,
@@ -1096,7 +1109,7 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('a silent connection is listened to for ever', WAKE, WAKES, [
-    '    await session.query(LISTEN);\n    this.failures',
+    '    await listen(session);\n    this.failures',
     '    this.failures',
   ]),
   mutation('a cancel is told to nobody', WAKE_RULES, WAKES, [
@@ -1113,28 +1126,47 @@ export const MUTATIONS = [
   ]),
   // drain
   mutation('a person drains whatever there is', DRAIN, DRAINS, [
-    `        and state = 'live'                                   -- said once, and never to a life that is over\n`,
+    '        and state = ${from}                                  -- never a life that is over\n',
     '',
   ]),
-  mutation('the drain of a person does not lock the worker row', DRAIN, DRAINS, [
-    '      for update\n    ),\n    drained as',
-    '    ),\n    drained as',
-  ]),
-  mutation('an undrain of what is not draining', DRAIN, DRAINS, [`        and state = 'draining'\n`, '']),
+  mutation('the drain of a person does not lock the worker row', DRAIN, DRAINS, ['      for update\n', '']),
   mutation('an undrain of a process that is stopping', DRAIN, DRAINS, [
-    '        and drained_by is not null                           -- not by a process that is stopping\n',
+    "        and (state = 'live' or drained_by is not null)       -- nor a process that is stopping\n",
     '',
   ]),
+  mutation('a drain or undrain that comes late undoes a later one', DRAIN, DRAINS, [
+    '        and drains = ${seen}                                 -- a statement that comes late undoes no later decision\n',
+    '',
+  ]),
+  mutation('a drain is not counted', DRAIN, DRAINS, [', drains = w.drains + 1', '']),
+  mutation('a run that goes back to others is told to nobody', 'src/execution/starting.ts', EXECUTIONS, [
+    '  platform.bells.claimable.ring();\n',
+    '',
+  ]),
+  mutation('a start that a drain refuses is a warning', 'src/execution/starting.ts', EXECUTIONS, [
+    "mode() === 'draining' || (await holder.isDraining())",
+    "mode() === 'draining'",
+  ]),
+  mutation('a run whose start fails is kept', 'src/execution/starting.ts', EXECUTIONS, [
+    '    onStartFailed(error);\n    await holder.release([run]);\n',
+    '    onStartFailed(error);\n',
+  ]),
+  mutation('starts that fail are tried in a storm', WORK, WORKS, [' || timing.monotonicMs() < this.pausedUntilMs', '']),
+  mutation('the starts of one claim that fail count each', WORK, WORKS, [
+    '    if (now < this.pausedUntilMs) return;\n',
+    '',
+  ]),
+  mutation('a start that went well ends no pause', WORK, WORKS, ['    this.startFailures = 0;\n', '']),
   mutation('a process that stops leaves the drain of a person as it was', WORKER, DRAINS, [
     '(state <> ${state} or drained_by is not null)',
     'state <> ${state}',
   ]),
   mutation('a process that stops may be undrained', WORKER, DRAINS, ['drained_by = null, ended_at', 'ended_at']),
-  mutation('a pulse says nothing of a drain', CLAIM, DRAINS, [
+  mutation('a pulse says nothing of a drain', PULSE, DRAINS, [
     "not exists (select from workers where id = ${worker} and state = 'live') as draining",
     'false as draining',
   ]),
-  mutation('a life that drains claims on in vain', WORK, DRAIN_WORKS, [' && !this.isDraining', '']),
+  mutation('a life that drains claims on in vain', WORK, DRAIN_WORKS, ['this.isDraining || ', '']),
   mutation('a replica that stops does not say so', 'src/replica/life.ts', DRAIN_STOPS, [
     "this.leave('draining', timing.monotonicMs() + drainMs + config.killGraceMs)",
     'Promise.resolve()',
@@ -1147,6 +1179,10 @@ export const MUTATIONS = [
     'if (one && others.length === 0) return one.id;',
     'if (one) return one.id;',
   ]),
+  mutation('client: a life that no longer renews stands in the way of its name', 'src/cli/workers.ts', CLI_WORKERS, [
+    ' && lastMs - seenMs(worker) <= ttlMs / 3',
+    '',
+  ]),
   mutation('client: a drain is waited for in spite of its end', 'src/cli/workers.ts', CLI_WORKERS, [
     "if (state === 'live') {",
     "if (state === '') {",
@@ -1158,8 +1194,8 @@ export const MUTATIONS = [
 
   // janitors: what the statements of architecture §3 and their callers promise beside the guards above
   mutation('a start sent again is refused', CLAIM, RACES, [
-    `((l.state = 'claimed' and l.cancel_requested_at is null) or l.state = 'running')`,
-    `(l.state = 'claimed' and l.cancel_requested_at is null)`,
+    `(l.state = 'running'                             -- started before\n             or (l.state = 'claimed'`,
+    `((l.state = 'claimed'`,
   ]),
   mutation('release does not lock the run', CLAIM, RACES, [
     `        and l.state = 'claimed'\n      order by l.run_id\n      for update of l\n`,
@@ -1214,7 +1250,7 @@ export const MUTATIONS = [
     '    if (clock.receivedAtMs - clock.sentAtMs > SHARP_MS) return false;\n',
     '',
   ]),
-  mutation('a promotion of what is held', CLAIM, QUEUE, [
+  mutation('a promotion of what is held', PULSE, QUEUE, [
     `      where state = 'pending'\n        and not_before <= db_now()\n      order`,
     '      where not_before <= db_now()\n      order',
   ]),
@@ -1252,8 +1288,8 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('the supervisor stays in the cgroup of its tool', TOOL_CGROUPS, CGROUP_TOOLS, [
-    '      enter(dirname(this.folder));\n',
-    '',
+    '      writeSync(this.#wayBack, SELF);\n      return true;',
+    '      return true;',
   ]),
   mutation('a tool is born beside its cgroup', TOOL_CGROUPS, CGROUP_TOOLS, ['      enter(cgroup.path);\n', '']),
   mutation('the cgroup of a tool stays', 'src/execution/supervisor/fleet.ts', CGROUP_TOOLS, [
@@ -1265,11 +1301,11 @@ export const MUTATIONS = [
     'null',
   ]),
   mutation('what a dead supervisor left lives on', 'src/execution/supervisor/supervisor.client.ts', CGROUP_TOOLS, [
-    'cgroup === null ? undefined : removeCgroupsOfDead(cgroup)',
-    'undefined',
+    'void sweep(cgroup, options);',
+    '{}',
   ]),
   mutation('the cgroups of a living supervisor are taken for those of a dead one', TOOL_CGROUPS, CGROUP_TOOLS, [
-    "return life === null || life.start !== start || life.state === 'Z' || life.state === 'X';",
+    "return life.start !== start || life.state === 'Z' || life.state === 'X';",
     'return true;',
   ]),
   mutation('the cgroups of another namespace are taken for those of a dead one', TOOL_CGROUPS, CGROUP_TOOLS, [
@@ -1280,9 +1316,40 @@ export const MUTATIONS = [
     'life.start !== start || ',
     '',
   ]),
-  mutation('a tool fails where no cgroup can be had', TOOL_CGROUPS, CGROUP_TOOLS, [
+  mutation('a tool fails when it cannot be put into a cgroup', TOOL_CGROUPS, CGROUP_TOOLS, [
     '      return null;\n    }\n  }\n\n  /** False',
     '      throw error;\n    }\n  }\n\n  /** False',
+  ]),
+  mutation('a supervisor fails where no cgroup can be had', TOOL_CGROUPS, CGROUP_NONE, [
+    'for (const path of [tried, folder]) removeNow(path);\n      return null;',
+    'throw error;',
+  ]),
+  mutation(
+    'a start waits for what a dead supervisor left',
+    'src/execution/supervisor/supervisor.client.ts',
+    CGROUP_TOOLS,
+    ['void sweep(cgroup, options);', 'await sweep(cgroup, options);'],
+  ),
+  mutation('what cannot be ended is tried for ever', TOOL_CGROUPS, CGROUP_TOOLS, ['empty(SWEEP_KILLS)', 'empty()']),
+  mutation('what /proc hides is taken for dead', TOOL_CGROUPS, CGROUP_TOOLS, [
+    'if (life === null) return isUnknown(Number(pid));',
+    'if (life === null) return true;',
+  ]),
+  mutation('the way back from the cgroup of a tool needs a free descriptor', TOOL_CGROUPS, CGROUP_TOOLS, [
+    '      writeSync(this.#wayBack, SELF);\n      return true;',
+    "      enter(join(this.folder, '..'));\n      return true;",
+  ]),
+  mutation('the cgroup in which the supervisor stays is taken for that of the tool', TOOL_CGROUPS, CGROUP_TOOLS, [
+    'return [spawned, this.#stepBack() ? cgroup : null];',
+    'return [spawned, (this.#stepBack(), cgroup)];',
+  ]),
+  mutation('one tool without a cgroup is all of them', TOOL_CGROUPS, CGROUP_TOOLS, [
+    '      this.#isOneTold = true;',
+    '      this.#isLost = this.#isOneTold = true;',
+  ]),
+  mutation('the end of a supervisor waits for folders', TOOL_CGROUPS, CGROUP_FACTS, [
+    'void cgroup.remove();\n}',
+    'await cgroup.remove();\n}',
   ]),
   mutation('a canceled run hides that its tool had to be killed', OUTCOME, CANCELS, [
     "detail: howItWasKilled(end) ?? ''",
@@ -1353,4 +1420,96 @@ export const MUTATIONS = [
     'done(null, lingering(request, reply, payload));',
     'done();',
   ]),
+  // starts, stops and waits that nobody notices
+  mutation('the port is open before the start is over', 'src/boot.ts', READINESS_STARTS, [
+    'const OPEN_AFTER_MS = 5_000;',
+    'const OPEN_AFTER_MS = 0;',
+  ]),
+  mutation('a start that waits looks dead', 'src/boot.ts', READINESS_STARTS, [
+    'await Promise.race([up, systemTiming.delay(OPEN_AFTER_MS)]);',
+    'await up;',
+  ]),
+  mutation('a port that is taken is found last', 'src/boot.ts', 'test/boot.process.spec.ts', [
+    '  if (hasPort) await refuseTakenPort(config);\n',
+    '',
+  ]),
+  mutation('it is said to be ready before anybody has looked', 'src/boot.ts', 'test/replica/replicas.process.spec.ts', [
+    '  await readiness.untilUsable(USABLE_WITHIN_MS);\n',
+    '',
+  ]),
+  mutation('nobody was connected, and the end is waited for', 'src/platform/http/traffic.ts', READINESS_STOPS, [
+    '      if (!isEnding) onIdleEnded();\n    };',
+    '    };',
+  ]),
+  mutation('a server that was demoted is looked at for ever', 'src/replica/readiness-watch.ts', READINESS_SEEN, [
+    '      if (!writable) pools.probe.reconnect();\n',
+    '',
+  ]),
+  mutation('renewals stand behind a migration', MIGRATE, MIGRATES, [
+    '    await ask(client, `set lock_timeout = ${TABLE_LOCK_WITHIN_MS}`);\n',
+    '',
+  ]),
+  mutation('a table in use is refused', MIGRATE, MIGRATES, [
+    "const LOCK_NOT_AVAILABLE = '55P03';",
+    "const LOCK_NOT_AVAILABLE = '';",
+  ]),
+  mutation('a server that was demoted is listened to for ever', WAKE, WAKES, [
+    "  if (server?.isReadOnly !== false) throw new Error('the server is read-only');\n",
+    '',
+  ]),
+  mutation('sessions that do not last follow each other at full speed', WAKE, WAKES, [
+    '      this.failures += 1;\n',
+    '',
+  ]),
+  mutation('a listener that throws mutes the process', WAKE, WAKES, [
+    '    } finally {\n      this.isRelaying = false;\n    }',
+    '    } finally {\n    }\n    this.isRelaying = false;',
+  ]),
+  mutation('what rings in the last moment is dropped', WAKE, WAKES, [
+    '      if (session.isOpen && this.untold.size > 0) await this.tell(session);\n',
+    '',
+  ]),
+  // Fewer connections than a fleet would open; clients that take no answer.
+  mutation('the server waits for who takes no answer', DB, 'test/chaos/database-stopped.system.spec.ts', [
+    ', tcp_user_timeout: SEND_TIMEOUT_MS',
+    '',
+  ]),
+  mutation('a pool keeps what it does not use though there is no room', DB, ROOMS, [
+    '      if (this.room.isShort && this.permits.waiting === 0) this.leave(this.boundMs);\n',
+    '',
+  ]),
+  mutation('a byte pool keeps what it does not use though there is no room', BYTE_POOL, ROOMS, [
+    '      if (this.room.isShort && this.permits.waiting === 0) void this.closeIdle();\n',
+    '',
+  ]),
+  mutation('a pool gives nothing back to who was refused', DB, ROOMS, [
+    '    this.room.onShort(() => this.leave(this.boundMs));\n',
+    '',
+  ]),
+  mutation('a byte pool gives nothing back to who was refused', BYTE_POOL, ROOMS, [
+    '    this.room.onShort(() => void this.closeIdle());\n',
+    '',
+  ]),
+  mutation('a refused try is repeated at once', DB, ROOMS, [
+    'this.permits.give(restMs);',
+    'this.permits.give(restMs * 0);',
+  ]),
+  mutation('a refused connection is a lost one', DB, ROOMS, [
+    'if (this.refused > 0) this.refused -= 1;\n        else ',
+    '',
+  ]),
+  mutation('pools open connections before the lease keeper has its own', DB, ROOMS, [
+    '    if (this.inFlight > this.opened) this.room.enter();\n',
+    '',
+  ]),
+  mutation('byte pools open connections before the lease keeper has its own', BYTE_POOL, ROOMS, [
+    '    this.room.enter();\n',
+    '',
+  ]),
+  mutation('nobody hears that the lease keeper is refused', 'src/execution/keeper/outage.ts', ROOMS, [
+    "    if (isNoRoom(error)) this.report({ type: 'refused' });\n",
+    '',
+  ]),
+  mutation('a burst is for good', DB, ROOMS, ['if (this.needed < this.opened) this.leave(this.boundMs);', '']),
+  mutation('a burst of bytes is for good', BYTE_POOL, ROOMS, ['    void this.closeIdle(this.spare);\n', '']),
 ];

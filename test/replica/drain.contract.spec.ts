@@ -42,6 +42,8 @@ async function begin() {
     supervisor: { launch: nothing, grantCredit: nothing, stop: nothing, kill: nothing },
     incarnation: worker.id,
     metrics,
+    onStarted: () => work.noteStarted(),
+    onStartFailed: (error) => work.noteStartFailed(error),
     onFree: () => work.noteClaimable(),
   });
   const work = new WorkLoop({
@@ -49,6 +51,7 @@ async function begin() {
     executor,
     janitor: new JanitorService(platform, worker, chain, metrics),
     timing: platform.timing,
+    log: platform.log,
     pollIntervalMs: 0,
     mayClaim: () => true,
     onPulse: () => undefined,

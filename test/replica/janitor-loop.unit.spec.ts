@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ClockSample } from '../../src/platform/db/clock.rules.js';
 import { JanitorLoop } from '../../src/replica/janitor.loop.js';
-import type { Pulse } from '../../src/runs/claim.sql.js';
+import type { Pulse } from '../../src/runs/pulse.sql.js';
 
 const QUIET: Pulse = {
   draining: false,

@@ -10,6 +10,7 @@ import { readiness, tookUntil } from './readiness.fixture.js';
 const TOKEN = 'a-token-of-the-operator-0123456789';
 const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
 const READY_WITHIN_MS = 10_000;
+const MANY_TRIES = 2_000;
 
 it.each(['serve', 'worker'])(
   'F045 a start of `%s` that has to wait has its port open, is alive, not ready, and goes on when it can',
@@ -58,3 +59,27 @@ it.each(['serve', 'worker'])(
     }
   },
 );
+
+it('a start that need not wait turns nobody away who was let in: its port is closed until it is ready', async () => {
+  const db = await createDatabase({ empty: true });
+  const port = await freePort();
+  const env = { DATABASE_URL: db.url, CAPSTAN_PORT: String(port), CAPSTAN_BOOTSTRAP_TOKEN: TOKEN };
+  const child = await spawnCapstan(['serve'], { ...QUICK, ...env });
+  const finished = finishOf(child);
+  const body = JSON.stringify({ kind: 'noop', spec: {}, queue: 'nobody' });
+  const answers: number[] = [];
+  try {
+    for (let tries = 0; answers.length < 5 && tries < MANY_TRIES; tries += 1) {
+      const answer = await fetch(`http://127.0.0.1:${port}/v1/runs`, { method: 'POST', headers, body }).catch(
+        () => undefined,
+      );
+      if (answer) answers.push(answer.status);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    expect(answers).toEqual([201, 201, 201, 201, 201]);
+  } finally {
+    child.kill('SIGINT');
+    expect((await finished).code).toBe(0);
+    await db.drop();
+  }
+});

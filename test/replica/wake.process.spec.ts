@@ -155,5 +155,6 @@ it('S1-04 S1-19 with every NOTIFY lost a run is found by the poll', async () => 
   for (let i = 0; i < 5; i += 1) {
     expect(await waitedMs(drowsy, await submit(drowsy, 'deaf'))).toBeLessThan(POLLED_WITHIN_MS);
   }
-  expect(deaf.lost()).toBeGreaterThanOrEqual(lostBefore + 5);
+  // What rings within 20 ms is told together, so there may be fewer of them than runs.
+  expect(deaf.lost(), 'it was told, and heard nothing').toBeGreaterThan(lostBefore);
 });

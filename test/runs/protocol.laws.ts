@@ -48,6 +48,9 @@ export function isGoal(state: State): boolean {
   return state.runs.every((run) => isEnded(run.at) || (nobody && (run.at === 'pending' || run.at === 'absent')));
 }
 
+/** Its holder is there and knows nothing of it, so whether its tool ran can't be said. */
+export const FORGOTTEN = 'a started run that its holder knows nothing of';
+
 const ENDS: readonly EndState[] = ['succeeded', 'failed', 'canceled', 'interrupted'];
 
 export function* sightsOf(before: State, step: Step<State>): Iterable<string> {
@@ -61,7 +64,9 @@ export function* sightsOf(before: State, step: Step<State>): Iterable<string> {
     const end = ENDS.find((state) => state === run.at);
     if (end && before.runs[r]?.at !== end) yield `a run that ends ${end}`;
   }
-  if (!unchanged || !label.includes('is carried out')) return;
+  if (!label.includes('is carried out')) return;
+  if (!unchanged && label.startsWith('unknown_to_holder')) yield FORGOTTEN;
+  if (!unchanged) return;
   if (label.startsWith('start')) yield 'a start that comes too late';
   if (label.startsWith('claim')) yield 'a claim that comes too late';
   if (label.startsWith('settle')) yield 'a settling that comes too late';

@@ -3,6 +3,7 @@
  * take one away, and the search answers with the shortest story of what goes wrong.
  */
 import { describe, expect, it } from 'vitest';
+import { FORGOTTEN } from './protocol.laws.js';
 import { protocol } from './protocol.model.js';
 import type { Setting, Weakness } from './protocol.state.js';
 import { type Found, search } from './search.js';
@@ -115,6 +116,24 @@ const WITHOUT_OF_A_ROW: readonly [weakness: Weakness, faults: Partial<Setting>, 
   ['undrain of a life that is over', { crash: 1 }, 'a life that is over never changes'],
   ['undrain of a process that stops', { drain: 1 }, 'a process that is stopping is never put back into service'],
 ];
+
+describe('a start whose answer is lost while its worker is taken out of service', () => {
+  const setting: Setting = { ...CALM, lost: 1, service: 1, drain: 1 };
+
+  it('F006 is confirmed when it is sent again, so the run is executed', { timeout: 120_000 }, () => {
+    const found = search(protocol(setting), MAX_STATES);
+    expect(story(found)).toBe('every law holds');
+    expect(found.seen).not.toContain(FORGOTTEN);
+    expect(found.seen).toContain('a release that comes too late');
+  });
+
+  it('is told apart from one that is refused: then the run would end, and nobody could say what it did', {
+    timeout: 120_000,
+  }, () => {
+    const found = search(protocol({ ...setting, weakness: 'start confirmed to the live alone' }), MAX_STATES);
+    expect(found.seen).toContain(FORGOTTEN);
+  });
+});
 
 describe('each guard is needed: without it the search finds a broken law', () => {
   it.each(WITHOUT_OF_A_ROW)('%s', (weakness, faults, law) => {

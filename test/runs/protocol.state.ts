@@ -24,6 +24,7 @@ export type Weakness =
   | 'claim for who drains'
   | 'start for who drains'
   | 'start until it is let'
+  | 'start confirmed to the live alone'
   | 'drain of a life that is over'
   | 'undrain of a life that is over'
   | 'undrain of a process that stops'

@@ -11,7 +11,11 @@ export function isUnlocked(m: Message, { weakness }: Setting): boolean {
 }
 
 export function isLive(worker: Worker | undefined): boolean {
-  return worker !== undefined && worker.row === 'live' && worker.lease;
+  return worker?.row === 'live' && worker.lease;
+}
+
+function isAlive(worker: Worker | undefined): boolean {
+  return (worker?.row === 'live' || worker?.row === 'draining') && worker.lease;
 }
 
 /** The statement itself: its guards are read and its rows written in one moment. */
@@ -59,7 +63,10 @@ export function changeRun(next: State, m: Message, setting: Setting): 'applied' 
   if (writesAsHolder(m.command)) {
     if (run.holder !== m.worker || run.fence !== m.fence) next.wrong ??= LAWS.fence;
   }
-  if ((m.command === 'claim' || m.command === 'start') && !isLive(next.workers[m.worker])) next.wrong ??= LAWS.life;
+  if (m.command === 'claim' || m.command === 'start') {
+    const isConfirmed = transition.to === 'unchanged';
+    if (!(isConfirmed ? isAlive : isLive)(next.workers[m.worker])) next.wrong ??= LAWS.life;
+  }
   if (m.command === 'settle' && isLive(next.workers[run.holder])) next.wrong ??= LAWS.owner;
   if (transition.audited) count(run, transition.event);
   if (transition.to === 'unchanged') {
@@ -103,6 +110,10 @@ function holds(state: State, run: Run, m: Message, guard: RunGuard, setting: Set
       if (weakness === 'start without a look at the lease' && m.command === 'start') return worker?.row === 'live';
       if (weakness === `${m.command} for who drains` && worker?.row === 'draining') return worker.lease;
       return isLive(worker);
+    case 'worker_alive':
+      if (isUnlocked(m, setting)) return m.saw ?? false;
+      if (weakness === 'start without a look at the lease') return worker?.row === 'live' || worker?.row === 'draining';
+      return weakness === 'start confirmed to the live alone' ? isLive(worker) : isAlive(worker);
     case 'holder_gone':
       if (weakness === 'settle what find saw') return true;
       return run.holder === m.worker && (holder?.row === 'lost' || holder?.row === 'stopped');

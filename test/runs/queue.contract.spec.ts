@@ -1,6 +1,7 @@
 /** The order of a queue, and that each run of it is taken exactly once, by whoever serves it. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { claimIfLive, promoteDue, pulse, releaseIfHeld } from '../../src/runs/claim.sql.js';
+import { claimIfLive, releaseIfHeld } from '../../src/runs/claim.sql.js';
+import { promoteDue, pulse } from '../../src/runs/pulse.sql.js';
 import { Ground } from './ground.fixture.js';
 
 let ground: Ground;

@@ -1,7 +1,7 @@
 /** What the statements that are asked all the time read: only what they need, however much has piled up. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Pool } from '../../src/platform/db/db.js';
-import { pulse } from '../../src/runs/claim.sql.js';
+import { pulse } from '../../src/runs/pulse.sql.js';
 import { listRuns } from '../../src/runs/read.sql.js';
 import { findExpired } from '../../src/runs/worker.sql.js';
 import { Ground } from './ground.fixture.js';

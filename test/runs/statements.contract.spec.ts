@@ -135,6 +135,7 @@ function holds(situation: Situation, guard: RunGuard): boolean {
   const truth: Record<RunGuard, boolean> = {
     held: hold === 'current',
     worker_live: life === 'live',
+    worker_alive: life === 'live' || life === 'draining',
     holder_gone: (life === 'lost' || life === 'stopped') && hold !== 'another holder',
     claimable: place === 'claimable',
     same_request: sameRequest,

@@ -1,8 +1,9 @@
 /** A drain against whatever else touches a worker's row: what was answered holds, and each change has one entry. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeId, newId } from '../../src/kernel/ids.js';
-import { claimIfLive, pulse, startIfHeld } from '../../src/runs/claim.sql.js';
-import { drainIfLive, lastEntryOf, undrainIfDrained, type WorkerChange } from '../../src/runs/drain.sql.js';
+import { claimIfLive, startIfHeld } from '../../src/runs/claim.sql.js';
+import { putIfUnchanged, type WorkerChange } from '../../src/runs/drain.sql.js';
+import { isDraining, pulse } from '../../src/runs/pulse.sql.js';
 import type { WorkerState } from '../../src/runs/worker.js';
 import { leaveIfAlive, reapIfExpired } from '../../src/runs/worker.sql.js';
 import { Ground } from './ground.fixture.js';
@@ -17,16 +18,22 @@ beforeAll(async () => {
 });
 afterAll(() => ground.close());
 
-const change = (worker: string): WorkerChange => ({
+const change = (worker: string, seen: number): WorkerChange => ({
   worker,
+  seen,
   chain: ground.installation,
   object: encodeId('wrk', worker),
   by: 'tok_test',
   byName: 'test',
 });
 const entry = (worker: string) => ({ chain: ground.installation, object: encodeId('wrk', worker) });
-const drain = (worker: string) => drainIfLive(ground.pool, change(worker));
-const undrain = (worker: string) => undrainIfDrained(ground.pool, change(worker));
+const seen = async (worker: string): Promise<number> =>
+  (await ground.pool.run<{ drains: number }[]>((sql) => sql`select drains from workers where id = ${worker}`))[0]
+    ?.drains ?? 0;
+const put = async (worker: string, to: 'draining' | 'live') =>
+  putIfUnchanged(ground.pool, to, change(worker, await seen(worker)));
+const drain = (worker: string) => put(worker, 'draining');
+const undrain = (worker: string) => put(worker, 'live');
 const stop = (worker: string) => leaveIfAlive(ground.pool, worker, 'draining', entry(worker));
 
 const rowOf = async (worker: string) =>
@@ -92,15 +99,28 @@ describe('each alone', () => {
     },
   );
 
-  it('an undrain takes a drain back, and the entry of each can be found again', async () => {
+  it('an undrain takes a drain back, each with its entry', async () => {
     const worker = await ground.worker();
-    const [drained] = await drain(worker);
-    const last = () => lastEntryOf(ground.pool, ground.installation, encodeId('wrk', worker));
-    expect(await last()).toEqual([{ action: 'worker.draining', ...drained }]);
-    const [back] = await undrain(worker);
+    await drain(worker);
+    await undrain(worker);
     expect(await rowOf(worker)).toEqual({ state: 'live', drainedBy: null });
-    expect(await last()).toEqual([{ action: 'worker.undrained', ...back }]);
+    expect(await actionsOf(worker)).toEqual(['worker.draining', 'worker.undrained']);
   });
+
+  it.each(['draining', 'live'] as const)(
+    'F006 a statement that says %s and is carried out again, late, undoes nothing that was decided since',
+    async (to) => {
+      const worker = await ground.worker();
+      if (to === 'live') await drain(worker);
+      const late = change(worker, await seen(worker));
+      expect(await putIfUnchanged(ground.pool, to, late)).toHaveLength(1);
+      await put(worker, to === 'live' ? 'draining' : 'live');
+      const [row, actions] = [await rowOf(worker), await actionsOf(worker)];
+      expect(await putIfUnchanged(ground.pool, to, late)).toEqual([]);
+      expect(await rowOf(worker)).toEqual(row);
+      expect(await actionsOf(worker)).toEqual(actions);
+    },
+  );
 
   it('a process that stops takes the drain of a person over, once', async () => {
     const worker = await ground.worker();
@@ -117,24 +137,47 @@ describe('each alone', () => {
     const [live, drained] = [await ground.worker(), await ground.worker()];
     await drain(drained);
     const nowhere = { chain: 'ins_nowhere' };
-    await expect(drainIfLive(ground.pool, { ...change(live), ...nowhere })).rejects.toThrow('no chain');
-    await expect(undrainIfDrained(ground.pool, { ...change(drained), ...nowhere })).rejects.toThrow('no chain');
+    const fail = async (worker: string, to: 'draining' | 'live') => {
+      const without = { ...change(worker, await seen(worker)), ...nowhere };
+      await expect(putIfUnchanged(ground.pool, to, without)).rejects.toThrow('no chain');
+    };
+    await fail(live, 'draining');
+    await fail(drained, 'live');
     expect(await rowOf(live)).toMatchObject({ state: 'live' });
     expect(await rowOf(drained)).toMatchObject({ state: 'draining' });
   });
 
   it('a pulse tells a life that it is out of service, and that it is back', async () => {
     const worker = await ground.worker();
-    const isDraining = async () => (await pulse(ground.pool, worker, ['default'], 1_000_000)).draining;
-    expect(await isDraining()).toBe(false);
+    const said = async () => [
+      (await pulse(ground.pool, worker, ['default'], 1_000_000)).draining,
+      await isDraining(ground.pool, worker),
+    ];
+    expect(await said()).toEqual([false, false]);
     await drain(worker);
-    expect(await isDraining()).toBe(true);
+    expect(await said()).toEqual([true, true]);
     await undrain(worker);
-    expect(await isDraining()).toBe(false);
+    expect(await said()).toEqual([false, false]);
   });
 });
 
 describe('what is in flight', () => {
+  it('F006 a start that committed before a drain is confirmed after it, when its answer was lost; no other is let', async () => {
+    const worker = await ground.worker();
+    const [started = '', claimed = ''] = await ground.runsIn(2, 'claimed', { holder: worker });
+    await startIfHeld(ground.pool, worker, [ground.hold(started)]);
+    await drain(worker);
+    const before = await ground.look(started);
+    const again = () => startIfHeld(ground.pool, worker, [ground.hold(started), ground.hold(claimed)]);
+    expect(await again()).toEqual([{ runId: started }]);
+    expect(await ground.look(started)).toEqual(before);
+    expect(await heldBy(worker, 'claimed')).toEqual([claimed]);
+    await stop(worker);
+    expect(await again()).toEqual([{ runId: started }]);
+    await ground.sql.query(`update workers set lease_until = now() - interval '1 ms' where id = $1`, [worker]);
+    expect(await again(), 'its lease is over').toEqual([]);
+  });
+
   it('F006 a drain waits for a start in flight, so that none commits behind its answer', async () => {
     const worker = await ground.worker();
     const id = await ground.runIn('claimed', { holder: worker });

@@ -102,7 +102,7 @@ describe('draining', () => {
     return rows.map(({ payload }) => payload);
   };
 
-  it('takes a worker out of service and puts it back, each with its receipt and its entry', async () => {
+  it('takes a worker out of service and puts it back, each with its receipt and its entry; said again nothing is written', async () => {
     const holder = await Holder.register(surface);
     const id = encodeId('wrk', holder.id);
     const drained = await ask(id, 'drain');
@@ -112,15 +112,15 @@ describe('draining', () => {
     const again = await ask(id, 'drain');
     expect(again.status).toBe(200);
     expect(again.json).toEqual(drained.json);
-    expect(again.headers['audit-receipt']).toBe(drained.headers['audit-receipt']);
+    expect(again.headers['audit-receipt']).toBeUndefined();
 
     const back = await ask(id, 'undrain');
     expect(back.status).toBe(200);
     expect(back.json).toMatchObject({ id, state: 'live' });
     const backAgain = await ask(id, 'undrain');
     expect(backAgain.json).toEqual(back.json);
-    expect(backAgain.headers['audit-receipt']).toBe(back.headers['audit-receipt']);
-    expect(back.headers['audit-receipt']).not.toBe(drained.headers['audit-receipt']);
+    expect(backAgain.headers['audit-receipt']).toBeUndefined();
+    expect(back.headers['audit-receipt']).toMatch(/^ins_\w+:\d+:[0-9a-f]{64}$/);
 
     const principal = expect.stringMatching(/^tok_/);
     const entry = { object: id, name: holder.name, principal, principalName: expect.any(String) };

@@ -18,6 +18,8 @@ const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 
 
 export interface KeeperOptions extends KeeperSettings {
   readonly log: KeeperLog;
+  /** Called each time that the server had no connection left for the lease. */
+  readonly onRefused?: () => void;
 }
 
 export interface KeeperStats {
@@ -50,6 +52,7 @@ export class KeeperClient {
   private readonly listeners = new Set<(event: KeeperEvent) => void>();
   private readonly clockOffsetMs = nowMs() - performance.now();
   private readonly log: KeeperLog;
+  private readonly onRefused: () => void;
   private lives = 0;
   private current: CurrentLife | undefined;
   private isFailing = false;
@@ -57,9 +60,10 @@ export class KeeperClient {
   private state: 'open' | 'closing' | 'gone' = 'open';
 
   constructor(options: KeeperOptions) {
-    const { log, ...settings } = options;
+    const { log, onRefused = () => undefined, ...settings } = options;
     const data: KeeperThreadData = { settings, memory: this.memory.buffer };
     this.log = log;
+    this.onRefused = onRefused;
     this.worker = new Worker(new URL('./keeper.thread.js', import.meta.url), {
       name: 'capstan-keeper',
       workerData: data,
@@ -162,6 +166,7 @@ export class KeeperClient {
   private receive(message: FromKeeper): void {
     if (message.type === 'failing') this.noteFailing(message.sinceMs, message.error);
     else if (message.type === 'recovered') this.noteRecovered(message.downMs);
+    else if (message.type === 'refused') this.onRefused();
     // Reports of a life that was ended may still be under way.
     else if (message.order === this.current?.order) this.receiveOfLife(message, this.current.life.incarnation);
   }

@@ -85,4 +85,6 @@ export type FromKeeper =
   | { readonly type: 'over'; readonly order: number }
   | { readonly type: 'failing'; readonly sinceMs: number; readonly error: string }
   | { readonly type: 'recovered'; readonly downMs: number }
+  /** The server has no connection left for the lease. */
+  | { readonly type: 'refused' }
   | { readonly type: 'pipeBroken'; readonly order: number; readonly error: string };

@@ -4,6 +4,7 @@ import { nowMs } from './monotonic.js';
 import type { SharedMemory } from './shared-memory.js';
 
 const LONGEST_TEXT = 500;
+const TOO_MANY_CONNECTIONS = '53300';
 
 export class Outage {
   private sinceMs: number | undefined;
@@ -16,6 +17,7 @@ export class Outage {
   /** A failed statement took its session with it, so each counts as a loss of sessions. */
   noteFailure(error: unknown): void {
     this.memory.noteLoss();
+    if (isNoRoom(error)) this.report({ type: 'refused' });
     if (this.sinceMs !== undefined) return;
     this.sinceMs = nowMs();
     this.report({ type: 'failing', sinceMs: Date.now(), error: errorText(error) });
@@ -26,6 +28,11 @@ export class Outage {
     this.report({ type: 'recovered', downMs: Math.round(nowMs() - this.sinceMs) });
     this.sinceMs = undefined;
   }
+}
+
+/** The server, its database or the role may have no more connections. */
+function isNoRoom(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === TOO_MANY_CONNECTIONS;
 }
 
 /** A refused connection to a name with several addresses says nothing itself; its parts do. */

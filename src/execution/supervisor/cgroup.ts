@@ -3,12 +3,13 @@
  * Invariant: nothing here throws for a cgroup that is gone; what isn't there is empty.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { readdir, rmdir } from 'node:fs/promises';
+import { rmdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-const REMOVE_TRIES = 100;
-const REMOVE_AGAIN_MS = 20;
+/** Half a second in all: a shutdown waits for it. */
+const REMOVE_TRIES = 25;
+const AGAIN_MS = 20;
 
 /** The cgroup of this process where version 2 is mounted, as a path; null where it isn't or can't be seen. */
 export function findOwnCgroup(mountinfo = readText('/proc/self/mountinfo'), own = readText('/proc/self/cgroup')) {
@@ -61,7 +62,7 @@ export class Cgroup {
     }
   }
 
-  /** Removes it with those below it, once it is empty: the kernel lets go of the last process a moment after its end. */
+  /** Removes it with those below it, if it is empty in time: the kernel lets go of a process a moment after its end. */
   async remove(): Promise<void> {
     for (let tries = 0; tries < REMOVE_TRIES; tries += 1) {
       try {
@@ -69,21 +70,22 @@ export class Cgroup {
         return await rmdir(this.path);
       } catch (error) {
         if (isGone(error)) return;
-        await delay(REMOVE_AGAIN_MS);
+        await delay(AGAIN_MS);
       }
     }
   }
 
-  /** Kills whatever is in it until nothing is, and removes it. */
-  async destroy(): Promise<void> {
-    for (; this.isPopulated(); await delay(REMOVE_AGAIN_MS)) this.kill();
-    await this.remove();
-  }
-
-  /** Those directly below it. */
-  async children(): Promise<string[]> {
-    const entries = await readdir(this.path, { withFileTypes: true }).catch(() => []);
-    return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  /**
+   * Kills whatever is in it until nothing is, or so many times; whether nothing is. Without a number it can take for
+   * ever: another user's processes refuse, and one that waits for a dead disk does not die.
+   */
+  async empty(times = Number.POSITIVE_INFINITY): Promise<boolean> {
+    for (let left = times; this.isPopulated(); left -= 1) {
+      if (left <= 0) return false;
+      this.kill();
+      await delay(AGAIN_MS);
+    }
+    return true;
   }
 }
 

@@ -100,7 +100,7 @@ export class Launches {
     const cgroup = cgroups === null ? null : toolCgroup(cgroups, key);
     if (launch.pgid !== null) await this.#killUntilEmpty(new Processes(launch.pgid, cgroup));
     // It may have started without a word of it having come.
-    else await cgroup?.destroy();
+    else await cgroup?.empty();
     this.#open.delete(key);
     const end = { exitCode: null, signal: null, leftovers: false, killedAfterMs: null, verdict: null } as const;
     launch.handlers.onEnded({ ...end, cause: 'lost', at: Date.now() });

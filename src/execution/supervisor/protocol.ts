@@ -86,12 +86,15 @@ export type Command =
   | { readonly type: 'credit'; readonly key: number; readonly bytes: number }
   | { readonly type: 'shutdown' };
 
+/** Which tools have no cgroup: all of this supervisor, one (and perhaps others right after it), or all later ones. */
+const GROUPS_ONLY = ['all', 'one', 'later'] as const;
+export type GroupsOnly = (typeof GROUPS_ONLY)[number];
+
 /** `at` is in milliseconds of the epoch. */
 export type SupervisorEvent =
   /** `cgroup` is the folder of its tools' cgroups, null when they have none. */
   | { readonly type: 'ready'; readonly pid: number; readonly cgroup: string | null }
-  /** Tools have no cgroup from now on; told at most once. */
-  | { readonly type: 'groups_only'; readonly why: string }
+  | { readonly type: 'groups_only'; readonly tools: GroupsOnly; readonly why: string }
   | { readonly type: 'started'; readonly key: number; readonly pgid: number; readonly at: number }
   | { readonly type: 'refused'; readonly key: number; readonly reason: Refusal }
   | ({ readonly type: 'failed'; readonly key: number } & LaunchFailure)
@@ -142,7 +145,7 @@ export function decodeEvent(payload: Buffer): SupervisorEvent {
     case 'ready':
       return { type: 'ready', pid: count(m.pid), cgroup: orNull(m.cgroup, text) };
     case 'groups_only':
-      return { type: 'groups_only', why: text(m.why) };
+      return { type: 'groups_only', tools: oneOf(m.tools, GROUPS_ONLY), why: text(m.why) };
     case 'started':
       return { type: 'started', key: count(m.key), pgid: groupId(m.pgid), at: count(m.at) };
     case 'refused':

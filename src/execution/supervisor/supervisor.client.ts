@@ -26,7 +26,7 @@ import {
 import { type Launch, Launches, type LaunchHandlers } from './launches.js';
 import type { StopCause } from './plan.js';
 import { type Command, decodeEvent, type HttpSettings } from './protocol.js';
-import { removeCgroupFolder, removeCgroupsOfDead } from './tool-cgroups.js';
+import { emptyCgroupFolder, type OnGroupsOnly, removeCgroupsOfDead } from './tool-cgroups.js';
 
 const DEFAULT_HTTP: HttpSettings = { allow: [], userAgent: 'capstan', caFile: null };
 const READY_LIMIT_MS = 15_000;
@@ -48,8 +48,10 @@ export interface SupervisorOptions {
   readonly tempDir?: string;
   /** The cgroup (version 2) below which its tools get theirs; by default this process's own, null for none. */
   readonly cgroup?: string | null;
-  /** Called at most once: a process that leaves its group by `setsid` is out of reach from now on. */
-  onGroupsOnly?(why: string): void;
+  /** Of these tools a process that leaves its group by `setsid` is out of reach. */
+  readonly onGroupsOnly?: OnGroupsOnly;
+  /** Cgroups in which something lives on that dead supervisors left; called at most once. */
+  onLeftovers?(cgroups: readonly string[]): void;
   /** Its stderr, on which only a crash of Node shows; by default the replica's. */
   readonly stderr?: 'inherit' | 'ignore';
 }
@@ -64,8 +66,8 @@ export async function startSupervisor(options: SupervisorOptions): Promise<Super
   if (process.platform === 'win32') throw new Error('a supervisor needs process groups, which Windows does not have');
   const tempDir = options.tempDir ?? tmpdir();
   const { cgroup = findOwnCgroup() } = options;
-  if (cgroup === null) options.onGroupsOnly?.('no cgroup of version 2');
-  await Promise.all([removeAbandoned(tempDir, Date.now()), cgroup === null ? undefined : removeCgroupsOfDead(cgroup)]);
+  if (cgroup === null) options.onGroupsOnly?.('all', 'no cgroup of version 2');
+  await removeAbandoned(tempDir, Date.now());
   const root = await mkdtemp(join(tempDir, ROOT_PREFIX));
   const fds: number[] = [];
   try {
@@ -78,6 +80,7 @@ export async function startSupervisor(options: SupervisorOptions): Promise<Super
     const supervisor = new Supervisor(spawnSupervisor(options, readFd), root, keeperFd);
     await supervisor.begin(options, cgroup);
     fds.pop();
+    if (cgroup !== null && supervisor.hasCgroups) void sweep(cgroup, options);
     return supervisor;
   } catch (error) {
     await removeTree(root);
@@ -85,6 +88,12 @@ export async function startSupervisor(options: SupervisorOptions): Promise<Super
   } finally {
     for (const fd of fds) closeSync(fd);
   }
+}
+
+/** Nothing waits for it: what was left may be another user's, or stuck in the kernel. */
+async function sweep(cgroup: string, options: SupervisorOptions): Promise<void> {
+  const left = await removeCgroupsOfDead(cgroup);
+  if (left.length > 0) options.onLeftovers?.(left);
 }
 
 function spawnSupervisor(options: SupervisorOptions, keeperReadFd: number): ChildProcess {
@@ -106,7 +115,7 @@ export class Supervisor {
    * closed earlier, the number could be another file's while the keeper's thread still writes to it.
    */
   readonly keeperFd: number;
-  /** Settles when the process is gone, every group of it is empty, every end was told and its folder is removed. */
+  /** Settles when it is gone, every group and cgroup of it is empty, every end was told and its folder is removed. */
   readonly gone: Promise<void>;
   readonly #child: ChildProcess;
   readonly #root: string;
@@ -116,7 +125,7 @@ export class Supervisor {
   readonly #exitListeners: ((exit: SupervisorExit) => void)[] = [];
   readonly #ackListeners: ((seq: number) => void)[] = [];
   #onReady: (() => void) | null = null;
-  #onGroupsOnly: ((why: string) => void) | undefined;
+  #onGroupsOnly: OnGroupsOnly | undefined;
   /** Where its tools have their cgroups. */
   #cgroups: string | null = null;
   /** Nothing that is sent from now on can reach it. */
@@ -148,6 +157,10 @@ export class Supervisor {
 
   get pid(): number | undefined {
     return this.#child.pid;
+  }
+
+  get hasCgroups(): boolean {
+    return this.#cgroups !== null;
   }
 
   /** Process groups that were told to have started and not to have ended. */
@@ -239,7 +252,7 @@ export class Supervisor {
     if (event.type === 'ready') {
       this.#cgroups = event.cgroup;
       this.#onReady?.();
-    } else if (event.type === 'groups_only') this.#onGroupsOnly?.(event.why);
+    } else if (event.type === 'groups_only') this.#onGroupsOnly?.(event.tools, event.why);
     else if (event.type === 'ack') for (const listener of this.#ackListeners) listener(event.seq);
     else this.#launches.take(event);
   }
@@ -248,6 +261,6 @@ export class Supervisor {
     for (const listener of this.#exitListeners) listener(exit);
     await this.#launches.loseAll(this.#cgroups);
     await removeTree(this.#root);
-    if (this.#cgroups !== null) await removeCgroupFolder(this.#cgroups);
+    if (this.#cgroups !== null) await emptyCgroupFolder(this.#cgroups);
   }
 }

@@ -17,7 +17,7 @@ import { detectWrapper } from './launch.js';
 import { Lease } from './lease.js';
 import type { EndCause } from './plan.js';
 import { type Command, decodeCommand, type Hello, type SupervisorEvent } from './protocol.js';
-import { ToolCgroups } from './tool-cgroups.js';
+import { type OnGroupsOnly, ToolCgroups } from './tool-cgroups.js';
 
 const COMMAND_FD = 3;
 const KEEPER_FD = 4;
@@ -61,8 +61,8 @@ function begin(hello: Hello): Working {
     keeperFd: KEEPER_FD,
     onExtension: (seq) => send({ type: 'ack', seq }),
   });
-  const loseCgroups = (why: string) => send({ type: 'groups_only', why });
-  const cgroups = hello.cgroup === null ? null : ToolCgroups.open(hello.cgroup, loseCgroups);
+  const sayGroupsOnly: OnGroupsOnly = (tools, why) => send({ type: 'groups_only', tools, why });
+  const cgroups = hello.cgroup === null ? null : ToolCgroups.open(hello.cgroup, sayGroupsOnly);
   const fleet = new Fleet({
     hello,
     lease,

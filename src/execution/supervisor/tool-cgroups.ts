@@ -7,40 +7,71 @@
  * costs a tool its cgroup, never its start; a folder is removed, with all that lives in it, only when the process that
  * it names is surely dead.
  */
-import { mkdirSync, readFileSync, readlinkSync, rmdirSync, writeFileSync } from 'node:fs';
-import { readdir, rmdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Cgroup } from './cgroup.js';
+import type { GroupsOnly } from './protocol.js';
+
+/** Two seconds in all, for what dead supervisors left. */
+const SWEEP_KILLS = 100;
+const PROCESSES = 'cgroup.procs';
+/** Written to PROCESSES of a cgroup, it moves this process there with all its threads. */
+const SELF = '0';
 
 /** The cgroup of a tool, as its supervisor and its replica both name it. */
 export function toolCgroup(folder: string, key: number): Cgroup {
   return new Cgroup(join(folder, `t${key}`));
 }
 
+/** Which tools have no cgroup, and why. */
+export type OnGroupsOnly = (tools: GroupsOnly, why: string) => void;
+
 export class ToolCgroups {
   readonly folder: string;
-  readonly #onLost: (why: string) => void;
+  /** Open from the start, because there may be no free descriptor when we have to step back. */
+  readonly #wayBack: number;
+  readonly #onGroupsOnly: OnGroupsOnly;
   #isLost = false;
+  /** Told once for all in a row: what keeps one out is likely to keep out the next. */
+  #isOneTold = false;
 
-  private constructor(folder: string, onLost: (why: string) => void) {
+  private constructor(folder: string, wayBack: number, onGroupsOnly: OnGroupsOnly) {
     this.folder = folder;
-    this.#onLost = onLost;
+    this.#wayBack = wayBack;
+    this.#onGroupsOnly = onGroupsOnly;
   }
 
-  /** Those below `base`, the cgroup of this process; null when it can have none. `onLost` is called at most once. */
-  static open(base: string, onLost: (why: string) => void): ToolCgroups | null {
-    const own = new ToolCgroups(join(base, ownName()), onLost);
+  /** Those below `base`, the cgroup of this process; null, and told, when it can have none. */
+  static open(base: string, onGroupsOnly: OnGroupsOnly): ToolCgroups | null {
+    const folder = join(base, ownName());
+    const tried = join(folder, 't0');
+    let wayBack: number | null = null;
     try {
-      mkdirSync(own.folder);
+      mkdirSync(folder);
+      wayBack = openSync(join(base, PROCESSES), constants.O_WRONLY);
+      // Who may make one may still not be allowed to enter it, or to come back.
+      mkdirSync(tried);
+      enter(tried);
+      writeSync(wayBack, SELF);
+      rmdirSync(tried);
+      return new ToolCgroups(folder, wayBack, onGroupsOnly);
     } catch (error) {
-      own.#lose(`none can be made below ${base}`, error);
+      onGroupsOnly('all', `none can be had below ${base}: ${messageOf(error)}`);
+      if (wayBack !== null) closeSync(wayBack);
+      for (const path of [tried, folder]) removeNow(path);
       return null;
     }
-    // Who may make one may still not be allowed to enter it.
-    const [, tried] = own.spawnIn(0, () => undefined);
-    if (tried !== null) removeNow(tried.path);
-    else own.close();
-    return tried === null ? null : own;
   }
 
   /** Calls `spawn`, which is done when it returns; answers with the cgroup in which that was, null when in none. */
@@ -58,17 +89,21 @@ export class ToolCgroups {
 
   /** Nothing is started afterwards. */
   close(): void {
+    closeSync(this.#wayBack);
     removeNow(this.folder);
   }
 
+  /** Null: this tool has none; the next one may. */
   #stepInto(cgroup: Cgroup): Cgroup | null {
     try {
       mkdirSync(cgroup.path);
       enter(cgroup.path);
+      this.#isOneTold = false;
       return cgroup;
     } catch (error) {
       removeNow(cgroup.path);
-      this.#lose('a tool cannot be put into one', error);
+      if (!this.#isOneTold) this.#onGroupsOnly('one', `it cannot be put into one: ${messageOf(error)}`);
+      this.#isOneTold = true;
       return null;
     }
   }
@@ -76,31 +111,35 @@ export class ToolCgroups {
   /** False: we are still in the tool's, which must then never be killed, and no further one is entered. */
   #stepBack(): boolean {
     try {
-      enter(dirname(this.folder));
+      writeSync(this.#wayBack, SELF);
       return true;
     } catch (error) {
-      this.#lose('that of a tool cannot be left', error);
+      this.#isLost = true;
+      this.#onGroupsOnly('later', `that of a tool cannot be left: ${messageOf(error)}`);
       return false;
     }
   }
-
-  #lose(what: string, error: unknown): void {
-    if (!this.#isLost) this.#onLost(`${what}: ${error instanceof Error ? error.message : String(error)}`);
-    this.#isLost = true;
-  }
 }
 
-/** Kills and removes what dead supervisors left below `base`; resolves also when something could not be. */
-export async function removeCgroupsOfDead(base: string): Promise<void> {
+/** Kills and removes what dead supervisors left below `base`; answers with the folders in which something lives on. */
+export async function removeCgroupsOfDead(base: string): Promise<string[]> {
   const names = await readdir(base).catch(() => []);
-  await Promise.all(names.filter(isOfDead).map((name) => removeCgroupFolder(join(base, name))));
+  const dead = names.filter(isOfDead).map((name) => new Cgroup(join(base, name)));
+  const stubborn = await Promise.all(
+    dead.map(async (cgroup) => {
+      if (!(await cgroup.empty(SWEEP_KILLS))) return [cgroup.path];
+      await cgroup.remove();
+      return [];
+    }),
+  );
+  return stubborn.flat();
 }
 
-/** The same for one whose supervisor is known to be dead. */
-export async function removeCgroupFolder(folder: string): Promise<void> {
-  const tools = await new Cgroup(folder).children();
-  await Promise.all(tools.map((name) => new Cgroup(join(folder, name)).destroy()));
-  await rmdir(folder).catch(() => undefined);
+/** Kills all in one whose supervisor is known to be dead, until nothing is left; the folders go later. */
+export async function emptyCgroupFolder(folder: string): Promise<void> {
+  const cgroup = new Cgroup(folder);
+  await cgroup.empty();
+  void cgroup.remove();
 }
 
 /** Namespace, number and start of a process: no other has ever had all three since the machine was started. */
@@ -117,7 +156,9 @@ function isOfDead(name: string): boolean {
   const [, namespace, pid = '', start] = NAME.exec(name) ?? [];
   if (start === undefined || namespace !== namespaceOfPids() || lifeOf('self') === null) return false;
   const life = lifeOf(pid);
-  return life === null || life.start !== start || life.state === 'Z' || life.state === 'X';
+  // Under hidepid /proc shows nothing of other users' processes.
+  if (life === null) return isUnknown(Number(pid));
+  return life.start !== start || life.state === 'Z' || life.state === 'X';
 }
 
 function namespaceOfPids(): string {
@@ -135,9 +176,21 @@ function lifeOf(pid: string): { readonly state: string | undefined; readonly sta
   }
 }
 
-/** Moves this process, with all its threads. */
+function isUnknown(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ESRCH';
+  }
+}
+
 function enter(cgroup: string): void {
-  writeFileSync(join(cgroup, 'cgroup.procs'), '0', { flag: 'r+' });
+  writeFileSync(join(cgroup, PROCESSES), SELF, { flag: 'r+' });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function removeNow(cgroup: string): void {

@@ -5,8 +5,9 @@
  */
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { errorCode, StatementTimeout, serverBounds } from './db.js';
+import { errorCode, isNoRoom, StatementTimeout, serverBounds, TRIM_EVERY_MS } from './db.js';
 import { Permits } from './permits.js';
+import { Room } from './room.js';
 import { connectAs } from './session-url.js';
 
 const LONGEST_CONNECT_MS = 5_000;
@@ -28,6 +29,8 @@ export interface BytePoolOptions {
   readonly statementTimeoutMs: number;
   /** Called when a connection was lost that nobody closed. */
   readonly onSessionLost?: () => void;
+  /** Shared with the other pools of this process. */
+  readonly room?: Room;
 }
 
 /** A statement with `$1` … for its values; prepared under its name. */
@@ -45,7 +48,11 @@ interface Connection {
 export class BytePool {
   private readonly idle: Connection[] = [];
   private readonly permits: Permits;
+  private readonly room: Room;
   private readonly boundMs: number;
+  private readonly trimmer = setInterval(() => this.trim(), TRIM_EVERY_MS).unref();
+  /** The fewest that were idle at a time since the last look. */
+  private spare = 0;
   private isClosed = false;
   /** Of which making the connections are: those of an earlier one are not used again. */
   private making = 0;
@@ -57,6 +64,8 @@ export class BytePool {
   constructor(private readonly options: BytePoolOptions) {
     this.boundMs = options.statementTimeoutMs + 1_000;
     this.permits = new Permits({ size: options.size, maxWaiting: MAX_WAITING, maxWaitMs: this.boundMs });
+    this.room = options.room ?? new Room();
+    this.room.onShort(() => void this.closeIdle());
   }
 
   get size(): number {
@@ -67,19 +76,25 @@ export class BytePool {
   async run<T>({ name, text, values }: ByteStatement): Promise<T[]> {
     if (!this.permits.tryTake()) await this.permits.wait();
     this.inFlight += 1;
+    let restMs = 0;
     try {
       const { making } = this;
       const connection = this.idle.pop() ?? (await this.open());
+      this.spare = Math.min(this.spare, this.idle.length);
       const named = this.options.direct ? { name } : {};
       const answer = connection.client.query<T & pg.QueryResultRow>({ ...named, text, values: [...values] });
       const { rows } = await this.bounded(answer, connection.socket, this.boundMs);
       this.answers += 1;
       if (this.isClosed || making !== this.making) connection.socket.destroy();
       else this.idle.push(connection);
+      if (this.room.isShort && this.permits.waiting === 0) void this.closeIdle();
       return rows;
+    } catch (error) {
+      if (isNoRoom(error)) restMs = this.room.noteRefused();
+      throw error;
     } finally {
       this.inFlight -= 1;
-      this.permits.give();
+      this.permits.give(restMs);
     }
   }
 
@@ -92,15 +107,23 @@ export class BytePool {
   /** Closes what is idle; a statement in flight ends by itself. */
   async close(): Promise<void> {
     this.isClosed = true;
+    clearInterval(this.trimmer);
     await this.closeIdle();
   }
 
-  private async closeIdle(): Promise<void> {
-    const ends = this.idle.splice(0).map(({ client, socket }) => this.bounded(client.end(), socket, 1_000));
+  /** Gives back what a burst has opened: those longest unused. */
+  private trim(): void {
+    void this.closeIdle(this.spare);
+    this.spare = this.idle.length;
+  }
+
+  private async closeIdle(count = this.idle.length): Promise<void> {
+    const ends = this.idle.splice(0, count).map(({ client, socket }) => this.bounded(client.end(), socket, 1_000));
     await Promise.allSettled(ends);
   }
 
-  private open(): Promise<Connection> {
+  private async open(): Promise<Connection> {
+    this.room.enter();
     const { url, direct, name, statementTimeoutMs } = this.options;
     return connectAs(url, async (connectionString) => {
       const socket = new Socket();

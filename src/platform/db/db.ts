@@ -8,6 +8,7 @@ import postgres from 'postgres';
 import type { JsonValue } from '../../kernel/json.js';
 import type { Logger } from '../log/logger.js';
 import { Overloaded, Permits } from './permits.js';
+import { Room } from './room.js';
 
 export type Sql = postgres.Sql<{ bigint: number }>;
 
@@ -27,6 +28,8 @@ export interface PoolOptions {
   readonly log: Logger;
   /** Called when a connection was lost that nobody closed. */
   readonly onSessionLost?: () => void;
+  /** Shared with the other pools of this process. */
+  readonly room?: Room;
 }
 
 /** SQLSTATEs after which the same statement may simply be sent again. */
@@ -76,6 +79,11 @@ export function isDataFault(error: unknown): boolean {
   return /^(22|23|54)/.test(errorCode(error) ?? '');
 }
 
+/** True when a connection was refused because the server, the database or the role may have no more of them. */
+export function isNoRoom(error: unknown): boolean {
+  return errorCode(error) === '53300';
+}
+
 /** The SQLSTATE or system error code of an error, when it has one. */
 export function errorCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
@@ -112,8 +120,15 @@ export function serverBounds(statementTimeoutMs: number): {
   return { statement_timeout: statementTimeoutMs, lock_timeout: 2_000, idle_in_transaction_session_timeout: 3_000 };
 }
 
+/**
+ * The server's patience with a client that takes no more of an answer. Sending it is part of the statement, whose locks
+ * are held meanwhile, and no bound of statements ends that: a replica that stands still would hold what it claimed.
+ */
+const SEND_TIMEOUT_MS = 5_000;
 /** This many statements may wait for a connection of one pool. */
 const MAX_WAITING = 1_000;
+/** Connections that were not needed for so long are closed. */
+export const TRIM_EVERY_MS = 30_000;
 
 /** A small pool for one purpose. Leases and ends of runs never wait behind reads: they have pools of their own. */
 export class Pool {
@@ -121,7 +136,15 @@ export class Pool {
   private sql: Sql | undefined;
   private ended = false;
   private readonly permits: Permits;
+  readonly room: Room;
   private readonly boundMs: number;
+  private readonly trimmer = setInterval(() => this.trim(), TRIM_EVERY_MS).unref();
+  /** The most statements at a time since `sql` was made: so many connections it has opened. */
+  private opened = 0;
+  /** The most at a time since the last look. */
+  private needed = 0;
+  /** Connections of `sql` that were refused, not lost, and whose end the driver has yet to tell. */
+  private refused = 0;
   /** Statements sent and not answered yet. */
   inFlight = 0;
   /** Statements that the database has carried out. */
@@ -130,6 +153,8 @@ export class Pool {
   constructor(private readonly options: PoolOptions) {
     this.boundMs = options.statementTimeoutMs + 1_000;
     this.permits = new Permits({ size: options.size, maxWaiting: MAX_WAITING, maxWaitMs: this.boundMs });
+    this.room = options.room ?? new Room();
+    this.room.onShort(() => this.leave(this.boundMs));
   }
 
   get size(): number {
@@ -145,42 +170,47 @@ export class Pool {
     if (!this.permits.tryTake()) await this.permits.wait();
     this.inFlight += 1;
     let timer: NodeJS.Timeout | undefined;
+    let restMs = 0;
     try {
-      if (this.ended) throw new PoolClosed(`the pool ${this.options.name} is closed`);
-      this.sql ??= this.connect();
-      const { sql } = this;
+      const sql = this.connected();
       const bound = new Promise<never>((_, reject) => {
         timer = setTimeout(() => {
           reject(new StatementTimeout(`no answer from the database in ${this.boundMs} ms`));
           this.replaceSilent(sql);
         }, this.boundMs);
       });
-      const answer = await this.demotionNoted(sql, Promise.race([statement(sql), bound]));
+      const answer = await this.refusalNoted(sql, Promise.race([statement(sql), bound]));
       this.answers += 1;
       return answer as T;
+    } catch (error) {
+      if (isNoRoom(error)) restMs = this.room.noteRefused();
+      throw error;
     } finally {
       clearTimeout(timer);
       this.inFlight -= 1;
-      this.permits.give();
+      if (this.room.isShort && this.permits.waiting === 0) this.leave(this.boundMs);
+      this.permits.give(restMs);
     }
   }
 
   /** From now on over new connections; statements in flight end where they are. */
   reconnect(): void {
-    this.leave(this.boundMs);
+    if (this.leave(this.boundMs)) this.options.onSessionLost?.();
   }
 
   /** Closes the pool; statements in flight get `timeoutSeconds` to end. */
   async close(timeoutSeconds = 1): Promise<void> {
     this.ended = true;
+    clearInterval(this.trimmer);
     await this.sql?.end({ timeout: timeoutSeconds });
   }
 
-  /** By the same address another server may take writes already, or soon. */
-  private async demotionNoted<T>(sql: Sql, answer: Promise<T>): Promise<T> {
+  private async refusalNoted<T>(sql: Sql, answer: Promise<T>): Promise<T> {
     try {
       return await answer;
     } catch (error) {
+      if (isNoRoom(error) && this.sql === sql) this.refused += 1;
+      // By the same address another server may take writes already, or soon.
       if (isReadOnly(error) && this.sql === sql) this.reconnect();
       throw error;
     }
@@ -191,15 +221,36 @@ export class Pool {
     if (this.ended || this.sql !== silent) return;
     this.options.log.warn({ code: 'db_pool_replaced', pool: this.options.name }, 'database connection went silent');
     this.leave(1_000);
+    this.options.onSessionLost?.();
   }
 
-  /** The next statement makes new connections; those in flight over the old ones get so long. */
-  private leave(endWithinMs: number): void {
+  /** Gives back what a burst has opened. The driver uses its connections in turn, so none of them ever looks idle. */
+  private trim(): void {
+    if (this.needed < this.opened) this.leave(this.boundMs);
+    this.needed = this.inFlight;
+  }
+
+  /**
+   * The next statement makes new connections; idle ones are closed, and those in flight get so long. False: there were
+   * none.
+   */
+  private leave(endWithinMs: number): boolean {
     const { sql } = this;
-    if (!sql || this.ended) return;
+    if (!sql || this.ended) return false;
     this.sql = undefined;
-    this.options.onSessionLost?.();
+    this.opened = 0;
+    this.refused = 0;
     void sql.end({ timeout: endWithinMs / 1_000 }).catch(() => undefined);
+    return true;
+  }
+
+  private connected(): Sql {
+    if (this.ended) throw new PoolClosed(`the pool ${this.options.name} is closed`);
+    if (this.inFlight > this.opened) this.room.enter();
+    this.sql ??= this.connect();
+    this.opened = Math.max(this.opened, this.inFlight);
+    this.needed = Math.max(this.needed, this.inFlight);
+    return this.sql;
   }
 
   private connect(): Sql {
@@ -216,13 +267,15 @@ export class Pool {
         if (severity === 'WARNING') log.warn({ code: 'db_warning', pool: name }, message);
       },
       onclose: () => {
-        if (!this.ended && this.sql === made) this.options.onSessionLost?.();
+        if (this.ended || this.sql !== made) return;
+        if (this.refused > 0) this.refused -= 1;
+        else this.options.onSessionLost?.();
       },
       transform: { column: { from: postgres.toCamel } },
       types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
       connection: {
         application_name: `capstan ${name}`,
-        ...(direct ? serverBounds(statementTimeoutMs) : {}),
+        ...(direct ? { ...serverBounds(statementTimeoutMs), tcp_user_timeout: SEND_TIMEOUT_MS } : {}),
       },
     });
     return made;

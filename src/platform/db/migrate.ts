@@ -1,9 +1,11 @@
 /**
  * Brings a database to this program's schema. Migrations are plain SQL files, applied once, in order, under an
  * advisory lock that is polled for (a session that waits inside `pg_advisory_lock` would deadlock with a concurrent
- * index build). A database that knows more migrations than the program is refused: it belongs to a newer version.
+ * index build). A table's lock is asked for and not waited for, since the work of all replicas would queue up behind
+ * whoever waits. A database that knows more migrations than the program is refused: it belongs to a newer version.
  */
 import { readdir } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { PG_MIGRATE_LOCK_ID, runner } from 'node-pg-migrate';
 import pg from 'pg';
@@ -16,7 +18,12 @@ export const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../../migrations/', i
 const MIGRATIONS_TABLE = 'schema_migrations';
 const OLDEST_SERVER = 150_000;
 const ANSWER_WITHIN_MS = 10_000;
+const FAREWELL_WITHIN_MS = 1_000;
 const LOOK_EVERY_MS = 500;
+/** Renewals of leases stand behind a migration for as long as it stands behind somebody else: a backup, a long read. */
+const TABLE_LOCK_WITHIN_MS = 500;
+const ASK_FOR_TABLE_EVERY_MS = 5_000;
+const LOCK_NOT_AVAILABLE = '55P03';
 const TELL_EVERY_MS = 15_000;
 
 /** Why a database can't be used: one line for the person who starts the server. */
@@ -24,14 +31,28 @@ export class DatabaseRefused extends Error {
   override readonly name = 'DatabaseRefused';
 }
 
-/** What may pass by itself: the database is away or read-only, or another starter has the lock. */
+/** What may pass by itself: the database is away or read-only, another starter has the lock, a table is in use. */
 class NotYet extends Error {
   override readonly name = 'NotYet';
+
+  constructor(
+    message: string,
+    readonly pauseMs: number,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+interface MigrationSession {
+  readonly client: pg.Client;
+  /** Says farewell to the server, as far as it still listens. */
+  close(): Promise<void>;
 }
 
 export interface MigrateOptions {
   readonly databaseUrl: string;
-  /** How long what may pass by itself is waited for: a database that is away or read-only, another starter's lock. */
+  /** How long what may pass by itself is waited for: a database that is away or read-only, others' locks. */
   readonly waitMs: number;
   readonly log: Logger;
   readonly timing?: Timing;
@@ -60,14 +81,14 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
         toldAtMs = now;
         options.log.warn({ code: 'database_awaited', reason: error.message }, 'not ready: waiting for the database');
       }
-      await timing.delay(LOOK_EVERY_MS * (0.5 + timing.random()));
+      await timing.delay(error.pauseMs * (0.5 + timing.random()));
     }
   }
 }
 
 /** One attempt. Throws `NotYet` or `DatabaseRefused`. */
 async function applyMissing({ databaseUrl, log }: MigrateOptions, known: readonly string[]): Promise<string[]> {
-  const client = await open(databaseUrl);
+  const { client, close } = await open(databaseUrl);
   client.on('error', (error) => log.warn({ code: 'migration_session_lost', err: error }, 'session lost'));
   try {
     await refuseUnfit(client);
@@ -85,11 +106,9 @@ async function applyMissing({ databaseUrl, log }: MigrateOptions, known: readonl
     return applied.map((migration) => migration.name);
   } catch (error) {
     if (error instanceof DatabaseRefused || error instanceof NotYet) throw error;
-    throw new (isPassing(error) ? NotYet : DatabaseRefused)(`the schema could not be applied: ${lineOf(error)}`, {
-      cause: error,
-    });
+    throw whyNot('the schema could not be applied', error);
   } finally {
-    await client.end().catch(() => undefined);
+    await close();
   }
 }
 
@@ -102,31 +121,37 @@ export async function knownMigrations(): Promise<string[]> {
     .sort();
 }
 
-async function open(databaseUrl: string): Promise<pg.Client> {
+async function open(databaseUrl: string): Promise<MigrationSession> {
   try {
     return await connectAs(databaseUrl, connect);
   } catch (error) {
-    throw new (isPassing(error) ? NotYet : DatabaseRefused)(`the database can't be reached: ${lineOf(error)}`, {
-      cause: error,
-    });
+    throw whyNot("the database can't be reached", error);
   }
 }
 
-async function connect(url: string): Promise<pg.Client> {
+async function connect(url: string): Promise<MigrationSession> {
+  const socket = new Socket();
   const client = new pg.Client({
     connectionString: url,
     application_name: 'capstan migrate',
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
+    stream: () => socket,
   });
+  const close = async () => {
+    const farewell = client.end().catch(() => undefined);
+    await Promise.race([farewell, systemTiming.delay(FAREWELL_WITHIN_MS)]);
+    socket.destroy();
+  };
   try {
     await client.connect();
     // A migration takes as long as it takes, whatever the role's own bounds are.
-    await client.query('set statement_timeout = 0');
-    return client;
+    await ask(client, 'set statement_timeout = 0');
+    await ask(client, `set lock_timeout = ${TABLE_LOCK_WITHIN_MS}`);
+    return { client, close };
   } catch (error) {
-    await client.end().catch(() => undefined);
+    await close();
     throw error;
   }
 }
@@ -156,7 +181,7 @@ async function refuseUnfit(client: pg.Client): Promise<void> {
     throw new DatabaseRefused(`the database's encoding must be UTF8; it is ${server.encoding}: create it with UTF8`);
   }
   if (server.standby || server.readOnly === 'on') {
-    throw new NotYet('the database is read-only (a standby?): point DATABASE_URL at the primary');
+    throw new NotYet('the database is read-only (a standby?): point DATABASE_URL at the primary', LOOK_EVERY_MS);
   }
 }
 
@@ -182,7 +207,18 @@ async function lock(client: pg.Client): Promise<void> {
   if (answer?.locked) return;
   throw new NotYet(
     `another process holds the migration lock (advisory lock ${PG_MIGRATE_LOCK_ID}): pg_locks says which`,
+    LOOK_EVERY_MS,
   );
+}
+
+function whyNot(what: string, error: unknown): NotYet | DatabaseRefused {
+  const message = `${what}: ${lineOf(error)}`;
+  if (errorCode(error) === LOCK_NOT_AVAILABLE) {
+    const whose = 'a table to be changed is in use, by a backup or a long query: pg_locks says which';
+    return new NotYet(`${message}; ${whose}`, ASK_FOR_TABLE_EVERY_MS, { cause: error });
+  }
+  if (isPassing(error)) return new NotYet(message, LOOK_EVERY_MS, { cause: error });
+  return new DatabaseRefused(message, { cause: error });
 }
 
 /** True when the same may well work in a moment. The driver says in words alone that it gave up, or lost, a connection. */

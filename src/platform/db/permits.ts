@@ -53,8 +53,12 @@ export class Permits {
     });
   }
 
-  /** Gives a permit back: to the first in line, if there is one. */
-  give(): void {
+  /** Gives a permit back, after a rest if that is due: to the first in line, if there is one. */
+  give(restMs = 0): void {
+    if (restMs > 0) {
+      setTimeout(() => this.give(), restMs).unref();
+      return;
+    }
     for (const admit of this.line) {
       this.line.delete(admit);
       admit();

@@ -8,7 +8,7 @@ export const WAKE_WORDS = ['claimable', 'canceled'] as const;
 export type WakeWord = (typeof WAKE_WORDS)[number];
 
 const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 5_000;
+const LONGEST_PAUSE_MS = 1_000;
 
 /** The payload that `from` sends. */
 export function tellingOf(from: string, what: readonly WakeWord[]): string {
@@ -24,7 +24,7 @@ export function heardIn(payload: string, self: string): readonly WakeWord[] {
   return Array.isArray(what) ? WAKE_WORDS.filter((word) => what.includes(word)) : [];
 }
 
-/** Pause before the next connection, `failures` of them having failed in a row: 100, 200, 400 … ms, at most 5 s. */
+/** Pause before the next connection, `failures` of them having failed in a row: 100, 200, 400 … ms, at most 1 s. */
 export function reconnectPauseMs(failures: number): number {
   return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, 10), LONGEST_PAUSE_MS);
 }

@@ -14,13 +14,15 @@ const CHANNEL = 'capstan';
 const LISTEN = `listen ${CHANNEL}`;
 /** Commits of NOTIFY wait for each other in the server, so whatever rings meanwhile goes into the next one. */
 const QUIET_MS = 20;
-/** A connection that went silent is found by asking it something. LISTEN again costs nothing, and mends. */
+/** A connection that went silent is found by asking it something. */
 const CHECK_EVERY_MS = 15_000;
 const ANSWER_WITHIN_MS = 5_000;
 const STOP_WITHIN_MS = 1_000;
 
 /** Alone in its transaction it writes nothing: its commit waits for no disk and no standby. */
 const NOTIFY = 'select pg_notify($1, $2)';
+/** A server that takes no writes hears of none: nobody who makes or cancels runs is connected to it. */
+const STANDS_ASIDE = `select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "isReadOnly"`;
 
 export type WakePlatform = Pick<Platform, 'bells' | 'log' | 'metrics' | 'timing'>;
 
@@ -34,7 +36,7 @@ export class Wake {
   private isRelaying = false;
   private hasListened = false;
   private isLost = false;
-  /** Sessions in a row that ended with a statement that failed before they had lasted. */
+  /** Sessions in a row that ended before they had lasted: whoever listens anew rings all bells. */
   private failures = 0;
   private done: Promise<void> = Promise.resolve();
 
@@ -74,13 +76,12 @@ export class Wake {
     while (!this.stopping.signal.aborted) {
       try {
         const lost = await this.session();
-        this.failures = 0;
         if (lost) this.noteLost(lost);
       } catch (error) {
-        this.failures += 1;
         this.noteLost(error);
       }
       const pauseMs = reconnectPauseMs(this.failures) * (0.5 + timing.random() / 2);
+      this.failures += 1;
       await timing.delay(pauseMs, this.stopping.signal);
     }
   }
@@ -99,12 +100,14 @@ export class Wake {
       onNotification: (payload) => this.relay(heardIn(payload, this.self)),
     });
     try {
-      await session.query(LISTEN);
+      await listen(session);
       this.noteListening();
       while (session.isOpen && !this.stopping.signal.aborted) {
         if (this.untold.size > 0) await this.tell(session);
         else await this.rest(session);
       }
+      // Whoever stops has given runs back.
+      if (session.isOpen && this.untold.size > 0) await this.tell(session);
     } finally {
       await session.close();
     }
@@ -130,15 +133,18 @@ export class Wake {
     this.waiting = waiting;
     await this.platform.timing.delay(CHECK_EVERY_MS, waiting.signal);
     if (waiting.signal.aborted) return;
-    await session.query(LISTEN);
+    await listen(session);
     this.failures = 0;
   }
 
   /** Rings here alone: what others said is not said again. */
   private relay(words: readonly WakeWord[]): void {
     this.isRelaying = true;
-    for (const word of words) this.platform.bells[word].ring();
-    this.isRelaying = false;
+    try {
+      for (const word of words) this.platform.bells[word].ring();
+    } finally {
+      this.isRelaying = false;
+    }
   }
 
   private noteListening(): void {
@@ -157,4 +163,11 @@ export class Wake {
       'hears nothing of work from other replicas and finds it by polling; connecting again',
     );
   }
+}
+
+/** Rejects when nothing is answered, and when this isn't the server that takes writes. */
+async function listen(session: Session): Promise<void> {
+  await session.query(LISTEN);
+  const [server] = await session.query(STANDS_ASIDE);
+  if (server?.isReadOnly !== false) throw new Error('the server is read-only');
 }

@@ -24,8 +24,9 @@ async function* thenWait(payload: string, raw: IncomingMessage): AsyncGenerator<
   yield payload;
   const over = new AbortController();
   const silent = setTimeout(() => over.abort(), SILENT_MS);
+  const long = setTimeout(() => over.abort(), LINGER_MS);
   raw.on('data', () => silent.refresh());
-  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(LINGER_MS)]);
-  await finished(raw, { writable: false, signal }).catch(() => undefined);
+  await finished(raw, { writable: false, signal: over.signal }).catch(() => undefined);
   clearTimeout(silent);
+  clearTimeout(long);
 }

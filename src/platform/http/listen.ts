@@ -1,7 +1,23 @@
 /** Opens the port of an application; what is in the way becomes one line for the person. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Config } from '../config/config.js';
 import { StartRefused } from '../start-refused.js';
+
+/**
+ * Finds a port that is taken before anything is started that would have to be stopped for it. To find it, the port is
+ * open for less than a millisecond. Throws `StartRefused`.
+ */
+export async function refuseTakenPort({ port, host }: Config): Promise<void> {
+  const trial = createServer();
+  try {
+    await once(trial.listen({ port, host }), 'listening');
+  } catch (error) {
+    throw new StartRefused(listenFault(error, 'CAPSTAN_PORT', port));
+  }
+  await new Promise((resolve) => trial.close(resolve));
+}
 
 /** Resolves with the URL to be told a person. Throws `StartRefused`. */
 export async function listen(app: NestFastifyApplication, config: Config): Promise<string> {

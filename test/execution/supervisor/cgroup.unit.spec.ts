@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Cgroup, findOwnCgroup } from '../../../src/execution/supervisor/cgroup.js';
 import { Processes } from '../../../src/execution/supervisor/processes.js';
+import { emptyCgroupFolder } from '../../../src/execution/supervisor/tool-cgroups.js';
 
 describe('the cgroup of this process', () => {
   const v1 = '32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu';
@@ -81,6 +82,21 @@ it('TERM comes once to each: to the group as a whole, and to those that left it 
 it('a cgroup that is gone is empty, and nothing that is asked of it fails', async () => {
   const gone = new Cgroup('/nowhere/at/all');
   gone.kill();
-  await gone.destroy();
-  expect([gone.isPopulated(), gone.members(), await gone.children()]).toEqual([false, [], []]);
+  await gone.remove();
+  expect([gone.isPopulated(), gone.members(), await gone.empty()]).toEqual([false, [], true]);
+});
+
+it('what a dead supervisor left counts as gone when nothing lives in it, however long its folders stay', async () => {
+  // Its files keep the folder from being removed.
+  const { path } = oldCgroup({ '.': 0 });
+  writeFileSync(join(path, 'cgroup.events'), 'populated 0\nfrozen 0\n');
+  const gone = emptyCgroupFolder(path).then(() => 'gone');
+  const later = new Promise((resolve) => setImmediate(() => resolve('it waits')));
+  expect(await Promise.race([gone, later])).toBe('gone');
+});
+
+it('what cannot be ended is tried so many times and no more', async () => {
+  const { path } = oldCgroup({ '.': 0 });
+  writeFileSync(join(path, 'cgroup.events'), 'populated 1\nfrozen 0\n');
+  expect(await new Cgroup(path).empty(3)).toBe(false);
 });

@@ -13,7 +13,17 @@ const { creditOf } = await import(`${dist}/execution/supervisor/frames.js`);
 const { encodeExtension } = await import(`${dist}/execution/supervisor/keeper-frame.js`);
 
 const incarnation = randomUUID();
-const supervisor = await startSupervisor({ incarnation, graceMs, deadlineMs, cgroup, tempDir: temp, stderr: 'ignore' });
+const say = (message) => console.log(JSON.stringify(message));
+const supervisor = await startSupervisor({
+  incarnation,
+  graceMs,
+  deadlineMs,
+  cgroup,
+  tempDir: temp,
+  stderr: 'ignore',
+  onGroupsOnly: (tools, why) => say({ groupsOnly: tools, why }),
+  onLeftovers: (leftovers) => say({ leftovers }),
+});
 let seq = 0;
 const renew = () => {
   seq += 1;
@@ -24,7 +34,6 @@ setInterval(renew, 100);
 
 // A child of the replica that outlives it, as any may: it must not hold the command channel open.
 const sibling = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' });
-const say = (message) => console.log(JSON.stringify(message));
 say({ supervisor: supervisor.pid, sibling: sibling.pid });
 supervisor.launch(
   { key: 1, incarnation, runId: randomUUID(), fence: 1, plan },

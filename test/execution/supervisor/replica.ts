@@ -1,6 +1,6 @@
 /** A replica in a process of its own, to be killed. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -17,18 +17,21 @@ export interface Replica {
   said(): Record<string, unknown>[];
 }
 
-/** A replica in a process of its own, with one tool that is running. */
+/** A replica in a process of its own, with one tool that is running; `through` is a command in front of it. */
 export async function startReplica(
   plan: Partial<ToolPlan>,
-  options: { graceMs: number; fd?: number; cgroup?: string },
+  options: { graceMs: number; fd?: number; cgroup?: string; through?: readonly string[] },
 ): Promise<Replica> {
   const temp = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
-  const { graceMs, cgroup } = options;
+  // It may be another user's.
+  chmodSync(temp, 0o777);
+  const { graceMs, cgroup, through = [] } = options;
   const settings = { temp, plan: planOf(plan), graceMs, deadlineMs: 60_000, cgroup };
   const fixture = new URL('./replica.fixture.mjs', import.meta.url).pathname;
   // A descriptor that somebody left open, far above those that Node itself keeps to itself.
   const foreign = options.fd === undefined ? [] : [...Array(37).fill('ignore'), options.fd];
-  const child = spawn(process.execPath, [fixture, await compiledSource(), JSON.stringify(settings)], {
+  const [command = '', ...args] = [...through, process.execPath, fixture, await compiledSource()];
+  const child = spawn(command, [...args, JSON.stringify(settings)], {
     stdio: ['ignore', 'pipe', 'inherit', ...foreign],
   });
   const lines: Record<string, unknown>[] = [];

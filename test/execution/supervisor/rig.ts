@@ -33,7 +33,7 @@ export interface RigOptions {
   readonly caFile?: string;
   /** The cgroup below which tools get theirs; by default this process's own, null for none. */
   readonly cgroup?: string | null;
-  onGroupsOnly?(why: string): void;
+  onGroupsOnly?(tools: string, why: string): void;
 }
 
 export interface Rig {

@@ -2,11 +2,12 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { PG_MIGRATE_LOCK_ID } from 'node-pg-migrate';
+import { PG_MIGRATE_LOCK_ID, runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterEach, describe, expect, inject, it, vi } from 'vitest';
 import { DatabaseRefused, knownMigrations, MIGRATIONS_FOLDER, migrate } from '../../../src/platform/db/migrate.js';
+import { systemTiming } from '../../../src/platform/time.js';
 import { createDatabase, type TestDatabase } from '../../database.js';
 
 const log = pino({ level: 'silent' });
@@ -143,6 +144,42 @@ describe('starters on one database', () => {
     );
     await holder.query('select pg_advisory_unlock_all()');
     expect(await waiting).toEqual(await knownMigrations());
+  });
+
+  it('a migration whose table is in use, by a backup say, keeps no lease from being renewed behind it', async () => {
+    const db = await empty();
+    const [untilThen, altersWorkers] = [2, '0003_drain'];
+    const logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+    const about = { dir: MIGRATIONS_FOLDER, migrationsTable: 'schema_migrations', noLock: true, logger };
+    await runner({ databaseUrl: db.url, direction: 'up', count: untilThen, ...about });
+    const [backup, keeper] = [await db.session(), await db.session()];
+    await backup.query('begin');
+    await backup.query('lock table workers in access share mode');
+    const lines: { code: string; reason: string }[] = [];
+    let tries = 0;
+    /** Seconds take tenths. */
+    const delay = (ms: number) => {
+      tries += 1;
+      return systemTiming.delay(ms / 10);
+    };
+    const migrating = migrate({
+      databaseUrl: db.url,
+      waitMs: 600_000,
+      log: pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) }),
+      timing: { ...systemTiming, delay },
+    });
+    await keeper.query(`set statement_timeout = '10s'`);
+    let slowestMs = 0;
+    while (tries < 4) {
+      const sentAt = performance.now();
+      await keeper.query(`update workers set lease_until = lease_until where state = 'live'`);
+      slowestMs = Math.max(slowestMs, performance.now() - sentAt);
+    }
+    expect(slowestMs).toBeLessThan(1_500);
+    expect(lines.map(({ code }) => code)).toEqual(['database_awaited']);
+    expect(lines[0]?.reason).toContain('pg_locks');
+    await backup.query('rollback');
+    expect(await migrating).toContain(altersWorkers);
   });
 
   it('S0-36 the lock does not stop whoever finds nothing to apply', async () => {

@@ -159,6 +159,66 @@ it('what was said on a connection that went silent is said again on the next', a
   expect(b.rings.canceled).toBe(1);
 });
 
+it('a session that does not last is followed by the next ever more slowly, since all bells ring with each', async () => {
+  const pauses: number[] = [];
+  /** A second takes a tenth of it. */
+  const delay: Timing['delay'] = (ms, signal) => {
+    if (ms > 20 && ms < 15_000) pauses.push(ms);
+    return systemTiming.delay(ms < 15_000 ? ms / 10 : ms, signal);
+  };
+  const a = await replica(db.url, { ...systemTiming, delay, random: () => 0.999_999 });
+  const session = await db.session();
+  for (let losses = 1; losses <= 6; losses += 1) {
+    await session.query('select pg_terminate_backend(pid) from unnest($1::int[]) pid', [await listeners(session)]);
+    await until('it listens anew', () => a.rings.claimable === losses + 1);
+  }
+  expect(pauses.map((ms) => Math.round(ms))).toEqual([100, 200, 400, 800, 1_000, 1_000]);
+});
+
+it('a server that takes no writes any more is left, and not listened to until it does', async () => {
+  const session = await db.session();
+  const { rows } = await session.query('select current_database() as name');
+  // Found before the function of the system, this one lets the test say what the server is.
+  await session.query(`create table server as select false as demoted`);
+  await session.query(
+    `create function public.pg_is_in_recovery() returns boolean language sql as 'select demoted from public.server'`,
+  );
+  await session.query(`alter database ${rows[0].name} set search_path = public, pg_catalog`);
+  const quick: Timing = { ...systemTiming, delay: (ms, signal) => systemTiming.delay(Math.min(ms, 100), signal) };
+  const a = await replica(db.url, quick);
+  await session.query('update server set demoted = true');
+  await until('it notices', () => a.lines.includes('listen_lost'));
+  await session.query(`select pg_notify('capstan', '{"from":"b","what":["canceled"]}')`);
+  // Some tries.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(a.rings).toEqual({ claimable: 1, canceled: 1 });
+  await session.query('update server set demoted = false');
+  await until('it listens again', () => a.rings.canceled === 2);
+  expect(a.lines).toEqual(['listen_lost', 'listen_restored']);
+});
+
+it('a listener that throws does not keep a replica from telling the others', async () => {
+  const [a, b] = [await replica(), await replica()];
+  const session = await db.session();
+  const off = a.bells.claimable.onRing(() => {
+    throw new Error('a fault of a listener');
+  });
+  await session.query('select pg_terminate_backend(pid) from unnest($1::int[]) pid', [await listeners(session)]);
+  await until('it throws', () => a.lines.filter((code) => code === 'listen_lost').length > 0 && a.rings.claimable > 2);
+  off();
+  await until('both listen', () => a.lines.includes('listen_restored') && b.lines.includes('listen_restored'));
+  const before = b.rings.canceled;
+  a.bells.canceled.ring();
+  await until('the other hears it', () => b.rings.canceled > before);
+});
+
+it('what rings in the last moment is told before a replica stops', async () => {
+  const [a, b] = [await replica(), await replica()];
+  a.bells.claimable.ring();
+  await a.stop();
+  await until('the other hears it', () => b.rings.claimable === 2);
+});
+
 it('strangers on the channel are not listened to and do no harm', async () => {
   const a = await replica();
   const session = await db.session();

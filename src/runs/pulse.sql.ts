@@ -1,0 +1,96 @@
+/** What a life looks at between its claims: what there is to do, what it holds; and what falls due is made claimable. */
+import type { Pool } from '../platform/db/db.js';
+import type { ServedQueues } from './claim.sql.js';
+import type { Hold, LiveState } from './run.js';
+
+/**
+ * Makes runs whose time has come claimable. Returns how many.
+ *
+ * guard     run pending, its instant reached by the database's clock
+ */
+export async function promoteDue(pool: Pool, limit: number): Promise<number> {
+  const rows = await pool.run<{ runId: string }[]>(
+    (sql) => sql`
+    with due as (
+      select run_id from live_runs
+      where state = 'pending'
+        and not_before <= db_now()
+      order by run_id
+      limit ${limit}
+      for update skip locked
+    )
+    update live_runs l set not_before = null from due where l.run_id = due.run_id
+    returning l.run_id`,
+  );
+  return rows.length;
+}
+
+/** A run that the database says a life holds. */
+export interface Holding extends Hold {
+  readonly organizationId: string;
+  readonly state: LiveState;
+}
+
+/** All runs that the database says this life holds. */
+export function holdingsOf(pool: Pool, worker: string): Promise<Holding[]> {
+  return pool.run<Holding[]>(
+    (sql) => sql`select run_id, fence, organization_id, state from live_runs where holder = ${worker}`,
+  );
+}
+
+/** Whether this life is out of service: its process is stopping, or a person drained it. */
+export async function isDraining(pool: Pool, worker: string): Promise<boolean> {
+  const rows = await pool.run<object[]>((sql) => sql`select from workers where id = ${worker} and state = 'draining'`);
+  return rows.length > 0;
+}
+
+export interface Pulse {
+  /** This life is out of service, or over: it would claim in vain. */
+  readonly draining: boolean;
+  /** Something pending and due waits in a served queue. */
+  readonly claimable: boolean;
+  /** Some run's not-before instant has been reached. */
+  readonly due: boolean;
+  /** Runs of this life with a cancel request. */
+  readonly canceled: string[];
+  /** Some worker's lease is over and nobody has reaped it yet. */
+  readonly leaseOver: boolean;
+  /** Some live run's holder is a life that is over. */
+  readonly orphaned: boolean;
+  /** Some run has been executing for longer than any may. */
+  readonly overdue: boolean;
+}
+
+/** One cheap look that answers for all idle loops of a replica together. */
+export async function pulse(
+  pool: Pool,
+  worker: string,
+  queues: ServedQueues,
+  maxRunDurationMs: number,
+): Promise<Pulse> {
+  const rows = await pool.run<Pulse[]>(
+    (sql) => sql`
+    select
+      not exists (select from workers where id = ${worker} and state = 'live') as draining,
+      exists (
+        select from live_runs
+        where state = 'pending' and not_before is null
+          and ${queues.includes('*') ? sql`true` : sql`queue = any (${queues as string[]}::text[])`}
+      ) as claimable,
+      exists (select from live_runs where state = 'pending' and not_before <= db_now()) as due,
+      array(select run_id from live_runs where holder = ${worker} and cancel_requested_at is not null) as canceled,
+      exists (select from workers where ended_at is null and lease_until < db_clock()) as lease_over,
+      exists (
+        select from live_runs l join workers w on w.id = l.holder
+        where l.holder is not null and w.state in ('lost', 'stopped')
+      ) as orphaned,
+      exists (
+        select from live_runs
+        where holder is not null and state = 'running' and cancel_requested_at is null
+          and started_at < db_now() - ${maxRunDurationMs} * interval '1 millisecond'
+      ) as overdue`,
+  );
+  const row = rows[0];
+  if (!row) throw new Error('the pulse returned no row');
+  return row;
+}
