@@ -135,13 +135,25 @@ describe('a tool talks back', () => {
     ['is no file', 'mkfifo "$CAPSTAN_OUTPUT_FILE"', 'not a regular file'],
     ['is a link to a secret', 'ln -s /etc/passwd "$CAPSTAN_OUTPUT_FILE"', 'not a regular file'],
     ['holds what cannot be stored', `printf '{"a":"\\\\u0000"}' > "$CAPSTAN_OUTPUT_FILE"`, 'cannot be stored'],
-  ])('an output that %s is an event that says so; the run keeps its own end', async (_what, content, reason) => {
+    ['holds half a character', `printf '{"a":"\\\\ud800"}' > "$CAPSTAN_OUTPUT_FILE"`, 'cannot be stored'],
+    ['holds no number', `echo '{"a":1e400}' > "$CAPSTAN_OUTPUT_FILE"`, 'cannot be stored'],
+    [
+      'is a string of 10 MB',
+      `(printf '"'; yes | head -c 10000000; printf '"') > "$CAPSTAN_OUTPUT_FILE"`,
+      'longer than',
+    ],
+  ])('F027 an output that %s is an event that says so; the run keeps its own end', async (_what, content, reason) => {
     const id = await submit({ interpreter: 'bash', content: `${content}; exit 7` });
     expect(await ended(id)).toMatchObject({ state: 'failed', output: null, end: { exitCode: 7 } });
     const [, refused, ...rest] = await eventsOf(id);
     expect(refused).toMatchObject({ type: 'run.report_refused', data: { source: 'output' } });
     expect(refused?.data.reason).toContain(reason);
     expect(rest).toHaveLength(1);
+  });
+
+  it.each(['[]', 'null', '""', '0'])('F027 an output that is %s is kept as it is', async (output) => {
+    const id = await submit({ interpreter: 'bash', content: `printf '%s' '${output}' > "$CAPSTAN_OUTPUT_FILE"` });
+    expect(await ended(id)).toMatchObject({ state: 'succeeded', output: JSON.parse(output) });
   });
 
   it('progress that is written over instead of appended is seen as well', async () => {
