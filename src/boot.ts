@@ -211,7 +211,10 @@ async function listenForMetrics({ metrics, config, log }: Platform, port: number
 /** Everything that was started is stopped in the reverse order, within drain time, grace and a little more. */
 async function stop(config: Config, log: Logger, undo: Undo, signals: StopSignals): Promise<void> {
   const limitMs = config.drainTimeoutMs + config.killGraceMs + STOP_EXTRA_MS;
-  log.info({ code: 'stopping', signal: String(signals.stop.reason) }, 'stopping; a second signal stops at once');
+  log.info(
+    { code: 'stopping', signal: String(signals.stop.reason) },
+    'stopping; another signal, a second later or more, stops at once',
+  );
   setTimeout(() => {
     log.error({ code: 'stop_overdue', limitMs }, 'stopping took too long; leaving the rest to a janitor');
     process.exit(EXIT_FAILED);

@@ -124,6 +124,12 @@ async function awaitIdle(session: Session, drained: Answer<Worker>): Promise<Ans
         `again: capstan workers drain ${id} --wait`,
       ]);
     }
+    if (state === 'lost') {
+      const detail = `${called(now.value)} was lost meanwhile: what ran there reads interrupted`;
+      throw new Failure('unable', { title: 'drain', detail, code: 'worker_lost' }, [
+        'look: capstan runs --state interrupted',
+      ]);
+    }
     if (running === 0) return now;
     if (running !== told) await session.note(standing(now.value));
     told = running;

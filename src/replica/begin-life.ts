@@ -9,10 +9,15 @@ import { Life, type LifeParts } from './life.js';
 const LONGEST_PAUSE_MS = 30_000;
 
 /**
- * Starts a supervisor and registers a life, both tried until they work; `undefined` when aborted. Throws when the very
- * first supervisor can't be started: this machine is not fit, and a person should see why.
+ * Starts a supervisor and registers a life, both tried until they work; `undefined` when aborted. `before` is the life of
+ * this process that ended. Without one, throws when the supervisor can't be started: this machine is not fit, and a
+ * person should see why.
  */
-export async function beginLife(parts: LifeParts, isFirst: boolean, signal: AbortSignal): Promise<Life | undefined> {
+export async function beginLife(
+  parts: LifeParts,
+  before: string | null,
+  signal: AbortSignal,
+): Promise<Life | undefined> {
   const { platform } = parts;
   const { config, log, timing } = platform;
   for (let attempt = 0; !signal.aborted; attempt += 1) {
@@ -39,11 +44,11 @@ export async function beginLife(parts: LifeParts, isFirst: boolean, signal: Abor
         onLeftovers: (cgroups) =>
           log.warn({ code: 'leftovers', cgroups }, 'what a dead supervisor left cannot be ended and lives on'),
       });
-      if (await register(parts, worker, signal)) return new Life(parts, worker, supervisor);
+      if (await register(parts, worker, before, signal)) return new Life(parts, worker, supervisor);
       await supervisor.shutdown();
       supervisor.closeKeeperFd();
     } catch (error) {
-      if (isFirst) throw error;
+      if (before === null) throw error;
       log.error({ code: 'supervisor_not_started', err: error }, 'no supervisor could be started; trying on');
       await timing.delay(Math.min(500 * 2 ** attempt, LONGEST_PAUSE_MS), signal);
     }
@@ -52,12 +57,17 @@ export async function beginLife(parts: LifeParts, isFirst: boolean, signal: Abor
 }
 
 /** Tries until the worker's row stands; false when aborted. */
-async function register(parts: LifeParts, worker: NewWorker, signal: AbortSignal): Promise<boolean> {
+async function register(
+  parts: LifeParts,
+  worker: NewWorker,
+  before: string | null,
+  signal: AbortSignal,
+): Promise<boolean> {
   const { config, log, pools, timing } = parts.platform;
   const entry = { chain: parts.installationChain, object: encodeId('wrk', worker.id) };
   for (let attempt = 0; !signal.aborted; attempt += 1) {
     try {
-      await registerIfNew(pools.work, worker, config.leaseTtlMs, entry);
+      await registerIfNew(pools.work, worker, config.leaseTtlMs, entry, before);
       return true;
     } catch (error) {
       if (attempt === 0)

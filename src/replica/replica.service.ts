@@ -65,12 +65,13 @@ export class Replica {
     const { platform, stopping, runMetrics } = this;
     const { log, timing } = platform;
     let shortLives = 0;
-    for (let lives = 0; !stopping.signal.aborted; lives += 1) {
+    let before: string | null = null;
+    while (!stopping.signal.aborted) {
       if (this.keeper?.isGone) this.keeper = undefined;
       this.keeper ??= this.startKeeper();
       const { keeper } = this;
       const parts = { platform, keeper, installationChain: chain, kind, runMetrics, loopMetrics };
-      const life = await beginLife(parts, lives === 0, stopping.signal);
+      const life = await beginLife(parts, before, stopping.signal);
       if (!life) return;
       // It was registered while the process was told to stop; nothing runs yet.
       if (stopping.signal.aborted) return await life.end(0, stopping.signal);
@@ -82,6 +83,7 @@ export class Replica {
       if (end === undefined) return;
       this.life = undefined;
       this.self.workerId = null;
+      before = life.worker.id;
       await life.bury(end).catch((error: unknown) => {
         log.error({ code: 'burial_failed', err: error }, 'a life could not be ended in order; beginning another');
       });

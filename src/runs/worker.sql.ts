@@ -4,7 +4,8 @@ import type { PagePlace } from '../platform/http/page.js';
 import type { NewWorker, WorkerState, WorkerView } from './worker.js';
 
 /**
- * A life begins, with its first lease and its entry in the installation's chain.
+ * A life begins, with its first lease and its entry in the installation's chain. When a person had taken the life before
+ * it, of the same process, out of service, this one begins out of service too.
  *
  * outcomes  the receipt; nothing when this very id is registered already (an answer was lost)
  */
@@ -13,13 +14,19 @@ export function registerIfNew(
   worker: NewWorker,
   ttlMs: number,
   entry: { readonly chain: string; readonly object: string },
+  before: string | null = null,
 ): Promise<{ receipt: string }[]> {
   return pool.run<{ receipt: string }[]>(
     (sql) => sql`
-    with life as (
-      insert into workers (id, name, kind, slots, queues, version, ttl_ms, lease_until)
-      values (${worker.id}, ${worker.name}, ${worker.kind}, ${worker.slots}, ${worker.queues as string[]}::text[],
-              ${worker.version}, ${ttlMs}, db_clock() + ${ttlMs} * interval '1 millisecond')
+    with before as (
+      select (select drained_by from workers where id = ${before}::uuid) as drained_by
+    ),
+    life as (
+      insert into workers (id, name, kind, slots, queues, version, ttl_ms, lease_until, state, drained_by)
+      select ${worker.id}::uuid, ${worker.name}, ${worker.kind}, ${worker.slots}, ${worker.queues as string[]}::text[],
+             ${worker.version}, ${ttlMs}, db_clock() + ${ttlMs} * interval '1 millisecond',
+             case when drained_by is null then 'live' else 'draining' end, drained_by
+      from before
       on conflict do nothing
       returning *
     )
@@ -57,7 +64,9 @@ export async function leaveIfAlive(
     ),
     life as (
       update workers w
-      set state = ${state}, drained_by = null, ended_at = ${state === 'stopped' ? sql`db_clock()` : sql`null`}
+      set state = ${state},
+          drained_by = ${state === 'stopped' ? sql`w.drained_by` : sql`null`},
+          ended_at = ${state === 'stopped' ? sql`db_clock()` : sql`null`}
       from locked k where w.id = k.id
       returning w.name, w.state
     )

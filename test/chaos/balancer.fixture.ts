@@ -41,12 +41,17 @@ export async function startBalancer(
   await write(ports);
   const child = spawn(...command(kind, folder, file), { stdio: ['ignore', 'ignore', 'pipe'] });
   let errors = '';
+  let isMissing = false;
+  child.on('error', (error) => {
+    isMissing = true;
+    errors += `${error.message}: install the Debian package "${kind}"`;
+  });
   child.stderr?.on('data', (data) => {
     errors += data;
   });
   const url = `http://127.0.0.1:${port}`;
   const isUp = async () => {
-    if (child.exitCode !== null) throw new Error(`${kind} ended: ${errors}`);
+    if (isMissing || child.exitCode !== null) throw new Error(`${kind} ended: ${errors}`);
     return fetch(`${url}/healthz`).then(
       ({ ok }) => ok,
       () => false,

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** `npm run chaos`: what can go wrong, done to real processes. Prints how it went; exits 1 when a promise was broken. */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,7 @@ function positive(text) {
 const program = new Command('npm run chaos --')
   .description(
     'Kills, stalls, cuts off and restarts real replicas and their database, and checks that nothing ran twice or was lost.\n' +
-      'Without options: every fault a few times, as CI does. Needs nginx, haproxy, pgbouncer and faketime (Debian names).',
+      'Without options: every fault a few times, as CI does. Needs nginx, haproxy, pgbouncer and faketime (packages of Debian).',
   )
   .option('--full', 'every fault as often as promised: 100 tools each, 20 rolling cycles')
   .option('--minutes <n>', 'soak: faults at random moments for this long, default settings', positive)
@@ -29,6 +29,17 @@ const options = program.opts();
 if (options.full && options.minutes) program.error("error: '--full' and '--minutes' are two different things to do");
 if ((options.seed || options.json) && !options.minutes)
   program.error("error: '--seed' and '--json' go with '--minutes'");
+
+const PROGRAMS = {
+  nginx: '/usr/sbin/nginx',
+  haproxy: '/usr/sbin/haproxy',
+  pgbouncer: '/usr/sbin/pgbouncer',
+  faketime: '/usr/bin/faketime',
+};
+const needed = options.minutes ? ['nginx', 'haproxy'] : Object.keys(PROGRAMS);
+const missing = needed.filter((name) => !existsSync(PROGRAMS[name]));
+if (missing.length > 0)
+  program.error(`error: missing: ${missing.join(' ')} (apt-get install ${missing.join(' ')})`, { exitCode: 2 });
 
 const folder = mkdtempSync(join(tmpdir(), 'capstan-soak-'));
 const file = join(folder, 'summary.json');
@@ -49,13 +60,13 @@ const child = spawn(
   },
 );
 child.on('exit', (code, signal) => {
-  if (options.minutes) tell();
+  if (options.minutes) tell(code === 0);
   rmSync(folder, { recursive: true, force: true });
   process.exitCode = signal === null ? (code ?? 1) : 1;
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
 
-function tell() {
+function tell(isKept) {
   let text;
   try {
     text = readFileSync(file, 'utf8');
@@ -82,5 +93,6 @@ losses            ${summary.losses.length + summary.forgotten.length} ${[...summ
 late effects      ${summary.late.length} ${summary.late.map(({ id, byMs }) => `${id} by ${byMs} ms`).join(' ')}
 longest takeover  ${(summary.longestTakeoverMs / 1000).toFixed(1)} s after the last renewal
 contradictions    ${summary.contradictions.length} ${summary.contradictions.join('; ')}
+verdict           ${isKept ? 'every promise was kept' : 'a promise was BROKEN: see above'}
 `);
 }

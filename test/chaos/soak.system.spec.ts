@@ -1,7 +1,7 @@
 /** Faults at random moments: a short round in CI, as long as one likes with `npm run chaos -- --minutes N`. */
 import { writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { startBalancer } from './balancer.fixture.js';
+import { type Balancer, startBalancer } from './balancer.fixture.js';
 import { CLEAN } from './effects.fixture.js';
 import { Soak, type Summary } from './soak.fixture.js';
 import { Stage } from './stage.fixture.js';
@@ -21,12 +21,11 @@ const DEFAULTS = {
 
 async function soak(): Promise<Summary> {
   const stage = await Stage.open(['r1', 'r2', 'r3'], { env: isLong ? DEFAULTS : {} });
-  const ports = stage.all().map(({ port }) => port);
-  const balancers = [
-    await startBalancer('nginx', ports, { repeatsPosts: true }),
-    await startBalancer('haproxy', ports),
-  ];
+  const balancers: Balancer[] = [];
   try {
+    const ports = stage.all().map(({ port }) => port);
+    balancers.push(await startBalancer('nginx', ports, { repeatsPosts: true }));
+    balancers.push(await startBalancer('haproxy', ports));
     const options = {
       seed: Number(CHAOS_SEED ?? Date.now() % 2 ** 31),
       minutes,

@@ -3,7 +3,16 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createDatabase, type TestDatabase } from '../database.js';
-import { dataFolder, finishOf, QUICK, type ServerProcess, spawnCapstan, startServer, until } from '../server.js';
+import {
+  dataFolder,
+  finishOf,
+  QUICK,
+  type ServerProcess,
+  spawnCapstan,
+  startServer,
+  supervisorOf,
+  until,
+} from '../server.js';
 import { TcpProxy } from '../tcp-proxy.js';
 
 const TOKEN = 'a-token-of-the-operator-0123456789';
@@ -148,6 +157,25 @@ it('a drain leaves what runs alone and takes nothing more; taken back, the rest 
   await until('the rest has run', async () => (await ended('second')).length === 5);
   expect((await ended('second')).every(({ state }) => state === 'succeeded')).toBe(true);
   expect(server.log()).not.toMatch(/"level":"(warn|error)"/);
+});
+
+it('a drain is of the process: the life after one that was lost begins out of service, until it is put back', async () => {
+  const server = await start('heir', { CAPSTAN_POLL_INTERVAL: '500ms' });
+  const { id } = await worker('heir');
+  await call(server, 'POST', `/v1/workers/${id}/drain`);
+  const drainsKnown = () => server.log().split('"code":"worker_drained"').length - 1;
+  await until('it knows', () => drainsKnown() === 1);
+  process.kill(await supervisorOf(server.child.pid ?? 0), 'SIGKILL');
+  const heir = await until('another life begins', async () => {
+    const now = await worker('heir');
+    return now.id === id ? undefined : now;
+  });
+  expect(heir.state).toBe('draining');
+  await submit(server, 'heir', 'true');
+  await until('the heir knows', () => drainsKnown() === 2);
+  expect((await live('heir')).map(({ state }) => state)).toEqual(['pending']);
+  expect(await call(server, 'POST', `/v1/workers/${heir.id}/undrain`)).toMatchObject({ status: 200 });
+  await until('it has run', async () => (await ended('heir')).length === 1);
 });
 
 it('a replica that was drained stops like any other, and what outlasts the drain time ends interrupted', async () => {
