@@ -119,8 +119,7 @@ async function start(starting: Starting): Promise<void> {
   const hasPort = kind === 'replica' || hasOwnPort();
   if (hasPort) await refuseTakenPort(config);
   undo.push(() => database.close());
-  let replica: Replica | undefined;
-  const platform = createPlatform(config, database, log, () => replica?.noteSessionLost());
+  const platform = createPlatform(config, database, log);
   undo.push(() => closePools(platform.pools));
   // A bundled database has no other replica. What rings while the last requests are answered is told as well.
   const wake = database.isBundled ? undefined : new Wake(database.direct, platform);
@@ -132,7 +131,6 @@ async function start(starting: Starting): Promise<void> {
   undo.push(() => app.close());
   if (config.metricsPort !== undefined) await listenForMetrics(platform, config.metricsPort, undo);
   const [traffic, started] = [app.get(Traffic), app.get(Replica)];
-  replica = started;
   const up = bringUp({ ...starting, database, platform, wake, app, replica: started });
   await Promise.race([up, systemTiming.delay(OPEN_AFTER_MS)]);
   const url = hasPort ? await listen(app, config) : undefined;
@@ -232,15 +230,12 @@ function settings(): Config {
   process.exit(EXIT_USAGE);
 }
 
-function createPlatform(config: Config, database: Database, log: Logger, onWorkLost: () => void): Platform {
-  return new Platform(
-    withAddress(config, database),
-    log,
-    new Registry(),
-    systemTiming,
-    makePools(database, { log, onWorkLost }),
-    { claimable: new Bell(), canceled: new Bell(), ended: new Bell<readonly string[]>() },
-  );
+function createPlatform(config: Config, database: Database, log: Logger): Platform {
+  return new Platform(withAddress(config, database), log, new Registry(), systemTiming, makePools(database, log), {
+    claimable: new Bell(),
+    canceled: new Bell(),
+    ended: new Bell<readonly string[]>(),
+  });
 }
 
 /** A worker serves its health only when it was told a port. */

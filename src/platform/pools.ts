@@ -17,10 +17,7 @@ const PROBE_TIMEOUT_MS = 3_000;
 /** When a server goes, all connections do: one line tells it. */
 const TELL_LOSSES_EVERY_MS = 30_000;
 
-export function makePools(
-  database: Database,
-  { log, onWorkLost }: { readonly log: Logger; readonly onWorkLost: () => void },
-): Pools {
+export function makePools(database: Database, log: Logger): Pools {
   let toldAtMs = Number.NEGATIVE_INFINITY;
   const room = new Room();
   const options = (name: keyof Pools, statementTimeoutMs = STATEMENT_TIMEOUT_MS) => ({
@@ -34,7 +31,6 @@ export function makePools(
     log,
     room,
     onSessionLost: () => {
-      if (name === 'work') onWorkLost();
       if (performance.now() - toldAtMs < TELL_LOSSES_EVERY_MS) return;
       toldAtMs = performance.now();
       log.warn(

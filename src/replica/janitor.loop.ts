@@ -1,7 +1,7 @@
 /**
  * Reaps and settles for replicas that are gone. It may only ever be late: it doesn't reap before its own keeper has
- * renewed several times since this process's sessions were last lost (after an outage the owners renew first, also those
- * who find out later that it is over), nor for one lease time after the database's clock jumped against this machine's.
+ * renewed several times in a row without an outage between (after one the owners renew first, also those who find out
+ * later that it is over), nor for one lease time after the database's clock jumped against this machine's.
  * Costs no statement when the pulse saw nothing.
  */
 
@@ -20,7 +20,7 @@ const SHARP_MS = 250;
 /** What the janitor must know of its own keeper. */
 export interface KeeperWitness {
   readonly clock: ClockSample | undefined;
-  readonly stats: { readonly renewalsSinceLoss: number };
+  readonly stats: { readonly renewalsSinceOutage: number };
 }
 
 export class JanitorLoop implements Loop {
@@ -61,7 +61,7 @@ export class JanitorLoop implements Loop {
     if (this.keeper.clock) this.isSteady(this.keeper.clock);
     const isPatient = this.timing.monotonicMs() < this.patientUntilMs;
     const enough = renewalsUntilOthersRenewed(this.config.leaseRenewMs);
-    return this.keeper.stats.renewalsSinceLoss >= enough && !isPatient;
+    return this.keeper.stats.renewalsSinceOutage >= enough && !isPatient;
   }
 
   /**

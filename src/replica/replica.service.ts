@@ -106,9 +106,4 @@ export class Replica {
       onRefused: () => pools.work.room.noteKeeperRefused(),
     });
   }
-
-  /** Other sessions of this process were lost: the janitor waits until the keeper has renewed anew. */
-  noteSessionLost(): void {
-    this.keeper?.noteSessionsLost();
-  }
 }

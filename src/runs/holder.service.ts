@@ -5,6 +5,7 @@
 
 import { encodeId } from '../kernel/ids.js';
 import type { JsonValue } from '../kernel/json.js';
+import { isTransient } from '../platform/db/db.js';
 import { Lane } from '../platform/db/lane.js';
 import type { Platform } from '../platform/platform.js';
 import { claimIfLive, releaseIfHeld, startIfHeld } from './claim.sql.js';
@@ -89,6 +90,8 @@ export class HolderService {
     try {
       return await this.finishes.push(finish);
     } catch (error) {
+      // Trying was stopped while the database was in the way: once more, as it is.
+      if (isTransient(error)) return this.doubting(this.finishes.push(finish));
       this.platform.log.error(
         { code: 'run_end_reduced', err: error, run: finish.object },
         "the run's end can't be written as it is; writing it without detail and output",

@@ -139,6 +139,8 @@ const CROWD = 'test/runs/settle-crowd.contract.spec.ts';
 const JANITOR_STEPS = 'test/replica/janitor-loop.unit.spec.ts';
 const KEEPER_RULES = 'src/execution/keeper/keeper.rules.ts';
 const KEEPER_RULES_SPEC = 'test/execution/keeper/keeper-rules.unit.spec.ts';
+const KEEPER_OUTAGE = 'test/execution/keeper/outage.process.spec.ts';
+const LAST_TRY = 'test/runs/last-try.contract.spec.ts';
 
 /** @type {readonly Mutation[]} */
 export const MUTATIONS = [
@@ -1235,12 +1237,12 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('a janitor reaps before its own keeper has renewed', JANITOR_LOOP, JANITOR_STEPS, [
-    'this.keeper.stats.renewalsSinceLoss >= enough && ',
+    'this.keeper.stats.renewalsSinceOutage >= enough && ',
     '',
   ]),
   mutation('a janitor reaps right after the clock jumped', JANITOR_LOOP, JANITOR_STEPS, [
-    'this.keeper.stats.renewalsSinceLoss >= enough && !isPatient',
-    'this.keeper.stats.renewalsSinceLoss >= enough',
+    'this.keeper.stats.renewalsSinceOutage >= enough && !isPatient',
+    'this.keeper.stats.renewalsSinceOutage >= enough',
   ]),
   mutation('a janitor trusts a clock that just jumped', JANITOR_LOOP, JANITOR_STEPS, [
     'return !hasJumped;',
@@ -1512,4 +1514,19 @@ export const MUTATIONS = [
   ]),
   mutation('a burst is for good', DB, ROOMS, ['if (this.needed < this.opened) this.leave(this.boundMs);', '']),
   mutation('a burst of bytes is for good', BYTE_POOL, ROOMS, ['    void this.closeIdle(this.spare);\n', '']),
+  // Janitors after outages, and ends that are known at the last moment.
+  mutation('renewals before an outage count behind it', 'src/execution/keeper/renewer.ts', KEEPER_OUTAGE, [
+    'isOutage(memory.renewalSentAtMs, Number(sentAt) / 1e6, settings.renewMs)',
+    'false',
+  ]),
+  mutation(
+    'renewals from before an outage count while it lasts',
+    'src/execution/keeper/keeper.client.ts',
+    KEEPER_OUTAGE,
+    ['isOutage(sentAtMs, nowMs(), this.renewMs) ? 0 : this.memory', 'this.memory'],
+  ),
+  mutation('an end is reduced because the database was away', 'src/runs/holder.service.ts', LAST_TRY, [
+    '      if (isTransient(error)) return this.doubting(this.finishes.push(finish));\n',
+    '',
+  ]),
 ];

@@ -17,7 +17,7 @@ const TTL_MS = 30_000;
 /** The loop with a janitor that only writes down what it was asked for. */
 function rig(settles: number[] = []) {
   const asked: string[] = [];
-  const keeper = { clock: undefined as ClockSample | undefined, stats: { renewalsSinceLoss: 3 } };
+  const keeper = { clock: undefined as ClockSample | undefined, stats: { renewalsSinceOutage: 3 } };
   let now = 0;
   let found: ClockSample | undefined;
   const janitor = {
@@ -81,11 +81,11 @@ describe('the janitor', () => {
 
   it('does not reap before its own keeper has renewed so often that those who found the database later have too', async () => {
     const { loop, asked, keeper } = rig([0]);
-    keeper.stats.renewalsSinceLoss = 2;
+    keeper.stats.renewalsSinceOutage = 2;
     loop.notePulse({ ...QUIET, leaseOver: true });
     await loop.step();
     expect(asked).toEqual([]);
-    keeper.stats.renewalsSinceLoss = 3;
+    keeper.stats.renewalsSinceOutage = 3;
     loop.notePulse({ ...QUIET, leaseOver: true });
     await loop.step();
     expect(asked).toEqual(['reap', 'settle']);

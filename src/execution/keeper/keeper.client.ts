@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads';
 import type { ClockSample } from '../../platform/db/clock.rules.js';
 import { pipeIdentity } from './extension-pipe.js';
 import type { FromKeeper, KeeperEvent, KeeperLog, KeeperSettings, KeeperThreadData, Life, ToKeeper } from './keeper.js';
-import { TICK_MS } from './keeper.rules.js';
+import { isOutage, TICK_MS } from './keeper.rules.js';
 import { nowMs } from './monotonic.js';
 import { SharedMemory } from './shared-memory.js';
 import { SilenceWatch } from './silence.js';
@@ -27,8 +27,8 @@ export interface KeeperStats {
   readonly renewals: number;
   /** On `performance.now()`. */
   readonly lastRenewalSentAtMs: number | undefined;
-  /** Renewals both sent and answered since sessions of this process were last lost. */
-  readonly renewalsSinceLoss: number;
+  /** Renewals in a row without an outage between; 0 while the last is so long ago that there may be one now. */
+  readonly renewalsSinceOutage: number;
   readonly extensionSeq: number;
   readonly acknowledgedSeq: number;
   readonly isFailing: boolean;
@@ -53,6 +53,7 @@ export class KeeperClient {
   private readonly clockOffsetMs = nowMs() - performance.now();
   private readonly log: KeeperLog;
   private readonly onRefused: () => void;
+  private readonly renewMs: number;
   private lives = 0;
   private current: CurrentLife | undefined;
   private isFailing = false;
@@ -64,6 +65,7 @@ export class KeeperClient {
     const data: KeeperThreadData = { settings, memory: this.memory.buffer };
     this.log = log;
     this.onRefused = onRefused;
+    this.renewMs = settings.renewMs;
     this.worker = new Worker(new URL('./keeper.thread.js', import.meta.url), {
       name: 'capstan-keeper',
       workerData: data,
@@ -108,11 +110,6 @@ export class KeeperClient {
     if (incarnation === this.current?.life.incarnation) this.current.silence.acknowledge(seq);
   }
 
-  /** Sessions of this process other than the keeper's own were lost: renewals since then count from zero. */
-  noteSessionsLost(): void {
-    this.memory.noteLoss();
-  }
-
   /** The newest look at the database's clock, for whoever must notice that it moved (see `clockShiftMs`). */
   get clock(): ClockSample | undefined {
     return this.lastClock;
@@ -123,7 +120,7 @@ export class KeeperClient {
     return {
       renewals: this.memory.renewals,
       lastRenewalSentAtMs: sentAtMs === undefined ? undefined : sentAtMs - this.clockOffsetMs,
-      renewalsSinceLoss: this.memory.renewalsSinceLoss,
+      renewalsSinceOutage: isOutage(sentAtMs, nowMs(), this.renewMs) ? 0 : this.memory.renewalsSinceOutage,
       extensionSeq: this.memory.extensionSeq,
       acknowledgedSeq: this.current?.silence.acknowledgedSeq ?? 0,
       isFailing: this.isFailing,

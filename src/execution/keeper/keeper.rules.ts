@@ -31,7 +31,16 @@ export function untilNextRenewalMs(lastSentAtMs: number, nowMs: number, renewMs:
 }
 
 /**
- * Renewals of our own after a loss of sessions by which everybody else who is alive has renewed too. A keeper can be as
+ * Whether so long a time without a renewal of ours, from the last that got through to `nowMs`, can have cost others
+ * theirs. In a shorter one (a restart of the database, sessions that were ended) an owner misses one at most, and his
+ * lease holds for several.
+ */
+export function isOutage(lastSentAtMs: number | undefined, nowMs: number, renewMs: number): boolean {
+  return lastSentAtMs === undefined || nowMs - lastSentAtMs > 1.5 * renewMs;
+}
+
+/**
+ * Renewals of our own after an outage by which everybody else who is alive has renewed too. A keeper can be as
  * late as one try that began a moment before the database came back and goes unanswered, the pause behind it, and the
  * second that its next try may take.
  */

@@ -15,7 +15,7 @@ if (!port) throw new Error('keeper.thread is the entry of a worker thread');
 const { settings, memory: buffer } = workerData as KeeperThreadData;
 const memory = new SharedMemory(buffer);
 const report = (message: FromKeeper) => port.postMessage(message);
-const outage = new Outage(memory, report);
+const outage = new Outage(report);
 
 let renewer: Renewer | undefined;
 let isGivenUp = false;

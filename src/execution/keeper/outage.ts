@@ -1,7 +1,6 @@
 /** Whether the database can be reached, over all lives: one report when renewals start to fail, one when they're back. */
 import type { FromKeeper } from './keeper.js';
 import { nowMs } from './monotonic.js';
-import type { SharedMemory } from './shared-memory.js';
 
 const LONGEST_TEXT = 500;
 const TOO_MANY_CONNECTIONS = '53300';
@@ -9,14 +8,9 @@ const TOO_MANY_CONNECTIONS = '53300';
 export class Outage {
   private sinceMs: number | undefined;
 
-  constructor(
-    private readonly memory: SharedMemory,
-    private readonly report: (message: FromKeeper) => void,
-  ) {}
+  constructor(private readonly report: (message: FromKeeper) => void) {}
 
-  /** A failed statement took its session with it, so each counts as a loss of sessions. */
   noteFailure(error: unknown): void {
-    this.memory.noteLoss();
     if (isNoRoom(error)) this.report({ type: 'refused' });
     if (this.sinceMs !== undefined) return;
     this.sinceMs = nowMs();

@@ -5,7 +5,7 @@
 import { Session } from '../../platform/db/session.js';
 import { ExtensionPipe } from './extension-pipe.js';
 import type { FromKeeper, KeeperSettings, LifeOrder } from './keeper.js';
-import { backoffMs, statementLimitMs, untilNextRenewalMs } from './keeper.rules.js';
+import { backoffMs, isOutage, statementLimitMs, untilNextRenewalMs } from './keeper.rules.js';
 import { nowMs } from './monotonic.js';
 import type { Outage } from './outage.js';
 import { type RenewedRow, renewIfAlive } from './renew.sql.js';
@@ -55,16 +55,15 @@ export class Renewer {
 
   /** When the renewal was sent, undefined when it failed. */
   private async renewOnce(): Promise<number | undefined> {
-    const { memory, outage, settings } = this.ports;
+    const { outage, settings } = this.ports;
     try {
       const session = await this.openSession();
       if (this.isEnded) return undefined;
-      const lossMark = memory.lossMark();
       const sentAt = process.hrtime.bigint();
       const row = await renewIfAlive(session, { incarnation: this.life.incarnation, ttlMs: settings.ttlMs });
       if (this.isEnded) return undefined;
       outage.noteSuccess();
-      if (row) this.noteRenewed(row, sentAt, lossMark);
+      if (row) this.noteRenewed(row, sentAt);
       else this.noteOver();
       return Number(sentAt) / 1e6;
     } catch (error) {
@@ -77,7 +76,6 @@ export class Renewer {
     if (this.session?.isOpen) return this.session;
     const onLost = () => {
       if (this.isEnded) return;
-      this.ports.memory.noteLoss();
       // The next renewal isn't due yet, but after a loss it may need more than one try.
       this.endPause?.();
     };
@@ -86,10 +84,11 @@ export class Renewer {
     return this.session;
   }
 
-  private noteRenewed(row: RenewedRow, sentAt: bigint, lossMark: bigint): void {
+  private noteRenewed(row: RenewedRow, sentAt: bigint): void {
     const receivedAtMs = nowMs();
+    const { memory, settings } = this.ports;
     this.extend(sentAt);
-    this.ports.memory.noteRenewal(sentAt, lossMark);
+    memory.noteRenewal(sentAt, isOutage(memory.renewalSentAtMs, Number(sentAt) / 1e6, settings.renewMs));
     this.ports.report({
       type: 'renewed',
       order: this.life.order,

@@ -11,7 +11,7 @@ const WORDS = [
   'extensionSentAt',
   'renewals',
   'renewalSentAt',
-  'sinceLoss',
+  'sinceOutage',
 ] as const;
 type Word = (typeof WORDS)[number];
 
@@ -19,7 +19,6 @@ type Word = (typeof WORDS)[number];
 const WRITING = 1n;
 /** A non-blocking write takes microseconds; longer means that the keeper is dead in the middle of one. */
 const GATE_LIMIT_MS = 1_000;
-const LOSS = 1n << 32n;
 
 export class SharedMemory {
   private readonly words: BigInt64Array;
@@ -80,27 +79,15 @@ export class SharedMemory {
     this.store('extensionSentAt', sentAt);
   }
 
-  /** Taken before a renewal is sent and given back to `noteRenewal`, so that it counts only when no loss came between. */
-  lossMark(): bigint {
-    return Atomics.load(this.words, at('sinceLoss'));
-  }
-
-  noteRenewal(sentAt: bigint, lossMark: bigint): void {
+  /** `isBehindOutage`: for so long before it none got through that it is counted as the first. */
+  noteRenewal(sentAt: bigint, isBehindOutage: boolean): void {
     this.store('renewalSentAt', sentAt);
     Atomics.add(this.words, at('renewals'), 1n);
-    Atomics.compareExchange(this.words, at('sinceLoss'), lossMark, lossMark + 1n);
+    if (isBehindOutage) this.store('sinceOutage', 1n);
+    else Atomics.add(this.words, at('sinceOutage'), 1n);
   }
 
   // Both -------------------------------------------------------------------------------------------------------------
-
-  /** Sessions of this process were lost: renewals since then are counted from zero. */
-  noteLoss(): void {
-    for (;;) {
-      const now = Atomics.load(this.words, at('sinceLoss'));
-      const next = (now / LOSS + 1n) * LOSS;
-      if (Atomics.compareExchange(this.words, at('sinceLoss'), now, next) === now) return;
-    }
-  }
 
   get mainTicks(): bigint {
     return Atomics.load(this.words, at('mainTicks'));
@@ -110,9 +97,9 @@ export class SharedMemory {
     return Number(Atomics.load(this.words, at('renewals')));
   }
 
-  /** Renewals that were both sent and answered since sessions were last lost. */
-  get renewalsSinceLoss(): number {
-    return Number(Atomics.load(this.words, at('sinceLoss')) % LOSS);
+  /** Renewals in a row, none of which had to wait for an outage to end. */
+  get renewalsSinceOutage(): number {
+    return Number(Atomics.load(this.words, at('sinceOutage')));
   }
 
   /** The newest extension of the life whose gate is open; 0 for none. */

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   backoffMs,
+  isOutage,
   isSilent,
   isStalled,
   renewalsUntilOthersRenewed,
@@ -30,6 +31,12 @@ describe('times of a renewal', () => {
 
   it('retries start after 250 ms and are never more than a second apart', () => {
     expect([1, 2, 3, 4, 5, 1_000_000].map(backoffMs)).toEqual([250, 500, 1_000, 1_000, 1_000, 1_000]);
+  });
+
+  it('an outage is what can have cost others a renewal: from one and a half intervals on, or before the first', () => {
+    expect(isOutage(undefined, 1_000, 5_000)).toBe(true);
+    expect(isOutage(1_000, 8_500, 5_000)).toBe(false);
+    expect(isOutage(1_000, 8_501, 5_000)).toBe(true);
   });
 
   it('F042 the wait for others to renew covers a try begun just before the database came back, the pause and the next', () => {

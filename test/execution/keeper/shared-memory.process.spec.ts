@@ -53,17 +53,14 @@ describe('the gate', () => {
   });
 });
 
-describe('renewals since sessions were lost', () => {
-  it('count from zero after each loss, and one that was under way when it happened does not count', () => {
+describe('renewals since an outage', () => {
+  it('are counted anew from the first behind it', () => {
     const memory = new SharedMemory();
-    for (const sentAt of [1n, 2n]) memory.noteRenewal(sentAt, memory.lossMark());
-    expect(memory.renewalsSinceLoss).toBe(2);
-    const markAtSending = memory.lossMark();
-    memory.noteLoss();
-    memory.noteRenewal(3n, markAtSending);
-    expect(memory.renewalsSinceLoss).toBe(0);
-    memory.noteRenewal(4n, memory.lossMark());
-    expect(memory.renewalsSinceLoss).toBe(1);
-    expect(memory.renewals).toBe(4);
+    memory.noteRenewal(1n, true);
+    memory.noteRenewal(2n, false);
+    expect(memory.renewalsSinceOutage).toBe(2);
+    memory.noteRenewal(3n, true);
+    expect(memory.renewalsSinceOutage).toBe(1);
+    expect(memory.renewals).toBe(3);
   });
 });
