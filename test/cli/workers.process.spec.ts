@@ -169,6 +169,15 @@ describe('drain --wait', () => {
     expect(stderr).toContain(`drain: r1 (${ID}) was put back into service meanwhile\n  again: capstan workers drain`);
   });
 
+  it('fails when the worker is lost meanwhile: nothing runs there, but nothing went on to its end either', async () => {
+    const lost = { running: 0, state: 'lost' };
+    const { code, stdout, stderr } = await against(emptying(1, lost), ['workers', 'drain', ID, '--wait']);
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
+    expect(stderr).toContain(
+      `drain: r1 (${ID}) was lost meanwhile: what ran there reads interrupted\n  look: capstan runs`,
+    );
+  });
+
   it('that is left by Ctrl-C leaves the worker drained, and says how to undo that', async () => {
     const server = await standIn(() => ({ body: worker({ running: 1 }) }));
     const waiting = await start(['workers', 'drain', ID, '--wait'], at(server.url));

@@ -1529,4 +1529,10 @@ export const MUTATIONS = [
     '      if (isTransient(error)) return this.doubting(this.finishes.push(finish));\n',
     '',
   ]),
+  mutation(
+    'a life after one that a person drained takes runs',
+    'src/runs/worker.sql.ts',
+    'test/replica/drain.process.spec.ts',
+    [`case when drained_by is null then 'live' else 'draining' end, drained_by`, `'live', null`],
+  ),
 ];
