@@ -4,7 +4,7 @@
  */
 
 /** Lowest first; a folder imports only those before it. The files directly in src/ stand on top. */
-const LAYERS = ['kernel', 'platform', 'audit', 'access', 'runs', 'execution', 'replica'];
+const LAYERS = ['verifier', 'kernel', 'platform', 'audit', 'access', 'runs', 'execution', 'replica'];
 /** Clients of the HTTP API: no layers of the server. */
 const CLIENTS = ['cli', 'console'];
 
@@ -23,6 +23,8 @@ const DRAWER = '/(utils?|common|shared|helpers?)/';
 const INSTALLED = '(^|/)node_modules/';
 const SUPERVISOR = '^src/execution/supervisor/';
 const REQUESTER = '^src/execution/requester/';
+const VERIFIER = '^src/verifier/';
+const VERIFIER_ENTRY = '^src/verifier/verify\\.ts$';
 const SUPERVISOR_CLIENT = '^src/execution/supervisor/supervisor\\.client\\.ts$';
 
 /** No file of `from` may import one of `to`; what is left out matches every file. */
@@ -53,10 +55,10 @@ const layers = [
     from: `^src/${any(LAYERS)}/`,
     to: `^src/${any(CLIENTS)}/`,
   }),
-  never('cli-apart', 'the command line client knows the words and the platform only', {
+  never('cli-apart', 'the command line client knows the words, the platform and the verifier only', {
     from: '^src/cli/',
     to: '^src/',
-    notTo: '^src/(cli|kernel|platform)/',
+    notTo: '^src/(cli|verifier|kernel|platform)/',
   }),
   never('cli-is-light', 'the command line client starts fast and opens no database', {
     from: '^src/cli/',
@@ -79,6 +81,8 @@ const files = [
   never('resolvable', 'every import is answered', { couldNotResolve: true }),
   never('declared', 'what runs is in dependencies', {
     from: '^src/',
+    // It makes dist/, and runs where that is made.
+    notFrom: '^src/build-verifier\\.mjs$',
     dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'],
     dependencyTypesNot: ['type-only'],
   }),
@@ -135,6 +139,16 @@ const drivers = [
     notFrom: SUPERVISOR_CLIENT,
     notTo: [SUPERVISOR, '^src/kernel/'],
     dependencyTypesNot: ['core'],
+  }),
+  never('verifier-alone', 'an auditor reads the verifier: Node and its own folder, nothing else', {
+    from: VERIFIER,
+    notTo: VERIFIER,
+    dependencyTypesNot: ['core'],
+  }),
+  never('verifier-alone', 'who makes evidence shares no code with who checks it: it only asks for the verdict', {
+    from: '^src/audit/',
+    to: VERIFIER,
+    notTo: [VERIFIER_ENTRY, '^src/verifier/(rfc3161|der|refusal)\\.ts$'],
   }),
   never('requester-alone', "the requester is the supervisor's: it knows nothing of a replica", {
     from: REQUESTER,

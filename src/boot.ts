@@ -6,6 +6,9 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Registry } from 'prom-client';
 import { AccessService } from './access/access.service.js';
 import { AppModule } from './app.module.js';
+import { KeyService } from './audit/key.service.js';
+import { RecheckLoop } from './audit/recheck.loop.js';
+import { SigningKey } from './kernel/signing-key.js';
 import { Bell } from './platform/bell.js';
 import { type Config, effectiveSettings, processEnvironment, readConfig } from './platform/config/config.js';
 import { Database } from './platform/database.js';
@@ -22,6 +25,7 @@ import { DataDirError } from './platform/postgres/data-directory.js';
 import { StartRefused } from './platform/start-refused.js';
 import { systemTiming } from './platform/time.js';
 import { adminToken } from './replica/admin-token.js';
+import { keptSeed, makeSeed } from './replica/audit-key.js';
 import { banner } from './replica/banner.js';
 import { serveMetrics } from './replica/metrics-server.js';
 import { ReadinessService } from './replica/readiness.service.js';
@@ -160,6 +164,7 @@ async function bringUp(parts: Parts): Promise<{ hasToken: boolean }> {
   readiness.start();
   await migrate({ databaseUrl: database.direct, waitMs: Number.POSITIVE_INFINITY, log });
   const hasToken = await untilReached(platform, () => admitFirst(access, config, database));
+  if (kind === 'replica') await untilReached(platform, () => admitKey(app.get(KeyService), config, database));
   await ensurePartitions(platform.pools.work, PARTITION_DAYS_AHEAD).catch((error: unknown) => {
     log.warn(
       { code: 'partitions_not_made', err: error },
@@ -171,7 +176,7 @@ async function bringUp(parts: Parts): Promise<{ hasToken: boolean }> {
   undo.push(() => untilNoticed(traffic, hasBalancer && stopSignal.reason === 'SIGTERM', undo.force));
   undo.push(() => replica.stop(undo.force));
   undo.push(async () => traffic.noteStopping(config.drainTimeoutMs, undo.force));
-  await untilReached(platform, () => replica.start(kind));
+  await untilReached(platform, () => replica.start(kind, kind === 'replica' ? app.get(RecheckLoop) : undefined));
   await readiness.untilUsable(USABLE_WITHIN_MS);
   if (!stopSignal.aborted) traffic.phase = 'serving';
   return { hasToken };
@@ -183,6 +188,13 @@ async function admitFirst(access: AccessService, config: Config, database: Datab
   if (config.bootstrapToken !== undefined) await access.bootstrap(config.bootstrapToken);
   if (database.isBundled) await access.admit(await adminToken(config.dataDir), 'admin');
   return access.hasToken();
+}
+
+/** Only an embedded install makes a signing key for itself, and only while its installation has none. */
+async function admitKey(keys: KeyService, { auditKey, dataDir }: Config, { isBundled }: Database): Promise<void> {
+  let seed = auditKey ?? (isBundled ? await keptSeed(dataDir) : undefined);
+  if (seed === undefined && isBundled && !(await keys.isRecorded())) seed = await makeSeed(dataDir);
+  await keys.admit(seed && SigningKey.of(seed));
 }
 
 /** A database that goes away in the middle of a start is waited for like one that was never there. */

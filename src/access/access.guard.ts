@@ -1,16 +1,28 @@
-/** Asks every request for a bearer token, unless its route says `@Open()`: what says nothing is closed. */
-import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+/**
+ * Asks every request for a bearer token, unless its route says `@Open()`: what says nothing is closed. Whom it knows and
+ * refuses is remembered, and so is who gets in and is refused further on.
+ */
+import {
+  type CallHandler,
+  type CanActivate,
+  type ExecutionContext,
+  Injectable,
+  type NestInterceptor,
+} from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Observable, tap } from 'rxjs';
 import { Problem } from '../kernel/problems.js';
-import { rememberCaller } from '../platform/http/caller.js';
+import { callerOf, rememberCaller } from '../platform/http/caller.js';
 import { OPEN } from '../platform/http/open.js';
 import { AccessService } from './access.service.js';
+import { type Refusal, RefusalsService } from './refusals.service.js';
 
 @Injectable()
 export class AccessGuard implements CanActivate {
   constructor(
     private readonly access: AccessService,
+    private readonly refusals: RefusalsService,
     private readonly reflector: Reflector,
   ) {}
 
@@ -20,14 +32,38 @@ export class AccessGuard implements CanActivate {
     const http = context.switchToHttp();
     const request = http.getRequest<FastifyRequest>();
     const token = bearerToken(request.headers.authorization);
-    const caller = token === undefined ? undefined : await this.access.authenticate(token);
-    if (!caller) {
+    const identity = token === undefined ? undefined : await this.access.identify(token);
+    if (!identity || identity.isRevoked) {
+      if (identity) this.refusals.note(identity.caller, refusalOf('unauthorized', request));
       void http.getResponse<FastifyReply>().header('www-authenticate', 'Bearer realm="capstan"');
       throw new Problem('unauthorized', 'send a token that this installation knows: `Authorization: Bearer <token>`');
     }
-    rememberCaller(request, caller);
+    rememberCaller(request, identity.caller);
     return true;
   }
+}
+
+/** Sees what is forbidden behind the guard, wherever that is decided. */
+@Injectable()
+export class ForbiddenWitness implements NestInterceptor {
+  constructor(private readonly refusals: RefusalsService) {}
+
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const request = context.switchToHttp().getRequest<FastifyRequest>();
+    const caller = callerOf(request);
+    if (!caller) return next.handle();
+    const error = (thrown: unknown): void => {
+      if (thrown instanceof Problem && thrown.code === 'forbidden') {
+        this.refusals.note(caller, refusalOf('forbidden', request));
+      }
+    };
+    return next.handle().pipe(tap({ error }));
+  }
+}
+
+/** What is remembered of a request: nothing that it bore, so that no secret gets into the chain with it. */
+function refusalOf(code: Refusal['code'], { method, routeOptions }: FastifyRequest): Refusal {
+  return { code, method, route: (routeOptions.url ?? '').replace(/:(\w+)/g, '{$1}') };
 }
 
 /** The token in an `Authorization` header: 1 to 255 visible ASCII characters. */

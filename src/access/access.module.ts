@@ -1,9 +1,10 @@
-/** Who may ask: the service, and the guard that stands before every route of the process. */
+/** Who may ask: the service, the guard that stands before every route of the process, and who is refused. */
 import { Module } from '@nestjs/common';
-import { APP_GUARD, Reflector } from '@nestjs/core';
+import { APP_GUARD, APP_INTERCEPTOR, Reflector } from '@nestjs/core';
 import { Platform } from '../platform/platform.js';
-import { AccessGuard } from './access.guard.js';
+import { AccessGuard, ForbiddenWitness } from './access.guard.js';
 import { AccessService } from './access.service.js';
+import { RefusalsService } from './refusals.service.js';
 
 @Module({
   providers: [
@@ -13,9 +14,21 @@ import { AccessService } from './access.service.js';
       useFactory: ({ pools, timing }: Platform) => new AccessService(pools.access, timing),
     },
     {
+      provide: RefusalsService,
+      inject: [Platform],
+      // Not the connections that callers are looked up with: a chain's lock may have to be waited for.
+      useFactory: ({ pools, timing, log }: Platform) => new RefusalsService(pools.submit, timing, log),
+    },
+    {
       provide: APP_GUARD,
-      inject: [AccessService, Reflector],
-      useFactory: (access: AccessService, reflector: Reflector) => new AccessGuard(access, reflector),
+      inject: [AccessService, RefusalsService, Reflector],
+      useFactory: (access: AccessService, refusals: RefusalsService, reflector: Reflector) =>
+        new AccessGuard(access, refusals, reflector),
+    },
+    {
+      provide: APP_INTERCEPTOR,
+      inject: [RefusalsService],
+      useFactory: (refusals: RefusalsService) => new ForbiddenWitness(refusals),
     },
   ],
   exports: [AccessService],

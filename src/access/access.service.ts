@@ -11,8 +11,14 @@ import { findOrganization, findToken, hasToken, makeInstallationIfNone, makeToke
 const REMEMBER_MS = 2_000;
 const REMEMBER_TOKENS = 1_000;
 
+/** Whose a token is. With a revoked one nobody may act, but who tries is known. */
+export interface Identity {
+  readonly caller: RequestCaller;
+  readonly isRevoked: boolean;
+}
+
 export class AccessService {
-  private readonly remembered = new Map<string, { readonly caller: RequestCaller; readonly untilMs: number }>();
+  private readonly remembered = new Map<string, { readonly identity: Identity; readonly untilMs: number }>();
 
   constructor(
     private readonly pool: Pool,
@@ -44,22 +50,24 @@ export class AccessService {
     return hasToken(this.pool);
   }
 
-  /** The caller behind a bearer token, or `undefined`. */
-  async authenticate(token: string): Promise<RequestCaller | undefined> {
+  /** Whose a bearer token is, also one that was revoked; `undefined` when nobody here knows it. */
+  async identify(token: string): Promise<Identity | undefined> {
     const hash = hashOf(token);
     const memo = hash.toString('base64');
     const known = this.remembered.get(memo);
-    if (known && known.untilMs > this.timing.monotonicMs()) return known.caller;
+    if (known && known.untilMs > this.timing.monotonicMs()) return known.identity;
     const found = await findToken(this.pool, hash);
     if (!found || !timingSafeEqual(found.hash, hash)) return undefined;
     const caller: RequestCaller = {
       organizationId: found.organizationId,
       chain: encodeId('org', found.organizationId),
       principal: { type: 'token', id: encodeId('tok', found.id), name: found.name },
+      isInstallationAdmin: found.installation,
     };
+    const identity = { caller, isRevoked: found.isRevoked };
     if (this.remembered.size >= REMEMBER_TOKENS) this.remembered.clear();
-    this.remembered.set(memo, { caller, untilMs: this.timing.monotonicMs() + REMEMBER_MS });
-    return caller;
+    this.remembered.set(memo, { identity, untilMs: this.timing.monotonicMs() + REMEMBER_MS });
+    return identity;
   }
 
   private async make(token: string, name: string, bootstrap: boolean): Promise<boolean> {
@@ -74,6 +82,7 @@ export class AccessService {
       name,
       hash: hashOf(token),
       bootstrap,
+      installation: true,
     });
   }
 }

@@ -64,6 +64,8 @@ export interface NewToken {
   readonly name: string;
   readonly hash: Buffer;
   readonly bootstrap: boolean;
+  /** It acts for the installation too. */
+  readonly installation: boolean;
 }
 
 /**
@@ -74,8 +76,9 @@ export async function makeTokenIfNew(pool: Pool, token: NewToken): Promise<boole
   const rows = await pool.run<{ receipt: string }[]>(
     (sql) => sql`
     with made as (
-      insert into tokens (id, organization_id, name, hash, bootstrap)
-      values (${token.id}, ${token.organizationId}, ${token.name}, ${token.hash}, ${token.bootstrap})
+      insert into tokens (id, organization_id, name, hash, bootstrap, installation)
+      values (${token.id}, ${token.organizationId}, ${token.name}, ${token.hash}, ${token.bootstrap},
+              ${token.installation})
       on conflict do nothing
       returning id
     )
@@ -95,13 +98,16 @@ export interface KnownToken {
   readonly organizationId: string;
   readonly name: string;
   readonly hash: Buffer;
+  readonly installation: boolean;
+  readonly isRevoked: boolean;
 }
 
-/** The token of this hash, unless it was revoked. */
+/** The token of this hash, also one that was revoked. */
 export async function findToken(pool: Pool, hash: Buffer): Promise<KnownToken | undefined> {
   const rows = await pool.run<KnownToken[]>(
     (sql) => sql`
-    select id, organization_id, name, hash from tokens where hash = ${hash} and revoked_at is null`,
+    select id, organization_id, name, hash, installation, revoked_at is not null as is_revoked
+    from tokens where hash = ${hash}`,
   );
   return rows[0];
 }

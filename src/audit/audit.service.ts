@@ -1,70 +1,93 @@
 /** Verification of a chain: recomputed from the stored text in windows, with flat memory and no long snapshot. */
-import { Problem } from '../kernel/problems.js';
+import { Bug, invalidInput, Problem } from '../kernel/problems.js';
 import type { Pool } from '../platform/db/db.js';
-import { readHead, readWindow } from './audit.sql.js';
-import { type ChainBreak, type ChainPosition, checkHead, checkNext } from './chain.rules.js';
+import type { RequestCaller } from '../platform/http/caller.js';
+import { installationChain } from './audit.sql.js';
+import type { ChainBreak, ChainHead, ChainStand } from './chain.js';
+import { breakOf, firstBreak } from './chain.rules.js';
+import { checkWindows, linkBefore, standsOf } from './chain.sql.js';
+import { ChainKnowledge } from './chain-knowledge.js';
+import { type Asking, ChainLine } from './chain-line.js';
+import type { Progress, Range, Verification } from './verification.js';
 
-const WINDOW_ENTRIES = 2_000;
-
-export interface Verification {
-  readonly ok: boolean;
-  readonly chain: string;
-  /** How many entries were recomputed and held. */
-  readonly entries: number;
-  readonly head: { readonly seq: number; readonly link: string };
-  readonly anchors: number;
-  readonly brokenAt?: number;
-  readonly check?: ChainBreak['check'];
-  readonly tookMs: number;
-}
+/** One statement each: some 50 ms. */
+export const WINDOW_ENTRIES = 20_000;
 
 export class AuditService {
-  /** The furthest head of each chain that this process has seen: a chain never grows shorter. */
-  private readonly furthest = new Map<string, number>();
-  private readonly running = new Map<string, Promise<Verification>>();
-  private readonly next = new Map<string, Promise<Verification>>();
+  private readonly lines = new Map<string, ChainLine>();
+  private installation: string | undefined;
 
-  constructor(private readonly pool: Pool) {}
+  constructor(
+    private readonly pool: Pool,
+    readonly knowledge = new ChainKnowledge(),
+  ) {}
+
+  /** The chain that a request is about: the caller's own, or the installation's, which its admins may see. */
+  async chainFor(caller: RequestCaller, choice: 'installation' | undefined): Promise<string> {
+    if (choice === undefined) return caller.chain;
+    if (!caller.isInstallationAdmin) {
+      throw new Problem('forbidden', "the installation's chain is for its admins alone");
+    }
+    return this.installationChain();
+  }
+
+  /** Id of the installation's own chain, which never changes. */
+  async installationChain(): Promise<string> {
+    this.installation ??= await installationChain(this.pool);
+    if (this.installation === undefined) throw new Bug('the installation has no chain');
+    return this.installation;
+  }
+
+  /** Where this process last found the chain broken, until it finds it whole again. */
+  brokenAsKnown(chain: string): ChainBreak | undefined {
+    return this.knowledge.broken(chain);
+  }
+
+  /** The head of the last whole verification of this process that held; undefined before one, and after a break. */
+  lastVerified(chain: string): number | undefined {
+    return this.knowledge.heldSeq(chain);
+  }
 
   /**
-   * Recomputes a chain from its first entry to the head it has now. A broken chain is an answer, not an error. One
-   * recomputation of a chain runs at a time; who asks meanwhile shares the one after it, which sees all there is by then.
+   * Recomputes a chain, or a window of it, up to the head it has now. A broken chain is an answer, not an error. One
+   * recomputation of a chain runs at a time; who asks for the same meanwhile shares the one after it. The head and the
+   * outside timestamps are checked in any case. Throws `not_found`, `invalid_input` for a window behind the head, and
+   * the reason of `asking.signal`, if nobody else waits for the same.
    */
-  verify(chain: string): Promise<Verification> {
-    const running = this.running.get(chain);
-    if (!running) return this.begin(chain);
-    const next = this.next.get(chain) ?? running.catch(() => undefined).then(() => this.begin(chain));
-    this.next.set(chain, next);
-    return next;
-  }
-
-  private begin(chain: string): Promise<Verification> {
-    this.next.delete(chain);
-    const verification = this.verifyNow(chain).finally(() => {
-      if (this.running.get(chain) === verification) this.running.delete(chain);
+  verify(chain: string, range: Range = {}, asking: Asking = {}): Promise<Verification> {
+    const line = this.lines.get(chain) ?? new ChainLine((...asked) => this.verifyNow(chain, ...asked));
+    this.lines.set(chain, line);
+    return line.ask(range, asking).finally(() => {
+      if (line.isEmpty && this.lines.get(chain) === line) this.lines.delete(chain);
     });
-    this.running.set(chain, verification);
-    return verification;
   }
 
-  private async verifyNow(chain: string): Promise<Verification> {
+  private async verifyNow(
+    chain: string,
+    range: Range,
+    onProgress: (progress: Progress) => void,
+    signal: AbortSignal,
+  ): Promise<Verification> {
     const begun = performance.now();
-    const furthest = this.furthest.get(chain) ?? 0;
-    const found = await readHead(this.pool, chain);
-    if (!found) throw new Problem('not_found', 'there is no such chain');
-    const { lastSeq, ...head } = found;
-    this.furthest.set(chain, Math.max(furthest, head.seq));
-    const { position, fault } = await this.recompute(chain, head.seq);
-    const broken =
-      fault ??
-      checkHead(position, head) ??
-      (head.seq < Math.max(furthest, lastSeq) ? ({ brokenAt: head.seq + 1, check: 'behind' } as const) : undefined);
+    const { knowledge } = this;
+    const [seen, before] = [knowledge.seen(chain), knowledge.broken(chain)];
+    const [stand] = await standsOf(this.pool, [{ chain, seen }]);
+    if (!stand) throw new Problem('not_found', 'there is no such chain');
+    const { from, to } = boundsOf(range, stand);
+    const standBreak = breakOf(stand, seen);
+    if (!standBreak) knowledge.noteSeen(chain, stand);
+    const begin = { seq: from - 1, link: from === 1 ? '' : ((await linkBefore(this.pool, chain, from)) ?? '') };
+    const { held, fault } = await this.recompute(chain, begin, to, onProgress, signal);
+    const broken = firstBreak(fault, standBreak);
+    const isWhole = from === 1 && to === stand.seq;
+    if (broken) knowledge.noteBroken(chain, broken);
+    else if (isWhole) knowledge.noteHeld(chain, stand.seq, before);
     return {
       ok: broken === undefined,
       chain,
-      entries: position.seq,
-      head,
-      anchors: 0,
+      entries: held,
+      head: { seq: stand.seq, link: stand.link },
+      anchors: stand.anchors,
       ...broken,
       tookMs: Math.round(performance.now() - begun),
     };
@@ -72,18 +95,28 @@ export class AuditService {
 
   private async recompute(
     chain: string,
-    until: number,
-  ): Promise<{ position: ChainPosition; fault: ChainBreak | undefined }> {
-    let position: ChainPosition = { seq: 0, link: '' };
-    while (position.seq < until) {
-      const window = await readWindow(this.pool, chain, position.seq + 1, until, WINDOW_ENTRIES);
-      if (window.length === 0) break;
-      for (const entry of window) {
-        const fault = checkNext(chain, position, entry);
-        if (fault) return { position, fault };
-        position = { seq: entry.seq, link: entry.link };
-      }
+    begin: ChainHead,
+    to: number,
+    onProgress: (progress: Progress) => void,
+    signal: AbortSignal,
+  ): Promise<{ held: number; fault: ChainBreak | undefined }> {
+    let after = begin;
+    while (after.seq < to) {
+      signal.throwIfAborted();
+      const until = Math.min(after.seq + WINDOW_ENTRIES, to);
+      const [found] = await checkWindows(this.pool, [{ chain, after, until }]);
+      if (!found) throw new Bug('a window of a chain was not checked');
+      const { brokenAt, link, check } = found;
+      after = { seq: brokenAt - 1, link: link ?? '' };
+      if (after.seq < until) return { held: after.seq - begin.seq, fault: { brokenAt, check: check ?? 'gap' } };
+      onProgress({ verified: after.seq - begin.seq, of: to - begin.seq });
     }
-    return { position, fault: undefined };
+    return { held: after.seq - begin.seq, fault: undefined };
   }
+}
+
+/** A window ends at the head; beyond it there is nothing to say anything about. */
+function boundsOf({ from = 1, to }: Range, { seq }: ChainStand): { from: number; to: number } {
+  if (from > Math.max(seq, 1)) throw invalidInput([{ pointer: '?from', message: `must be at most ${seq}, the head` }]);
+  return { from, to: Math.min(to ?? seq, seq) };
 }

@@ -1,41 +1,26 @@
-/**
- * How entries link, and what breaks a chain: the pure recomputation that verification is made of. The database links
- * in SQL when it appends; this is the other, independent side.
- */
-import { sha256Hex } from '../kernel/json.js';
-import type { ChainHead, StoredEntry } from './chain.js';
+/** What is wrong with a chain, from what was found of it. Pure. */
+import type { ChainBreak, ChainHead, ChainStand } from './chain.js';
 
-/** What a check finds: a missing entry, another entry before it, another content, another head, a chain grown shorter. */
-export type ChainCheck = 'gap' | 'prev' | 'link' | 'head' | 'behind';
-
-export interface ChainBreak {
-  readonly brokenAt: number;
-  readonly check: ChainCheck;
+/** The first of these breaks; of several at one number the one that stands first here. */
+export function firstBreak(...breaks: readonly (ChainBreak | undefined)[]): ChainBreak | undefined {
+  return breaks
+    .filter((each) => each !== undefined)
+    .reduce<ChainBreak | undefined>(
+      (first, each) => (first && first.brokenAt <= each.brokenAt ? first : each),
+      undefined,
+    );
 }
 
-/** Where a recomputation stands: the last entry that held. */
-export interface ChainPosition {
-  readonly seq: number;
-  readonly link: string;
-}
-
-/** The link of an entry, from the canonical text that is stored: lower-case hex. */
-export function linkOf(chain: string, seq: number, prev: string, claim: string): string {
-  return sha256Hex(
-    `{"claim":"sha256:${sha256Hex(claim)}","domain":"loomseal-chain-v1","install_id":"${chain}","prev":"${prev}","seq":${seq}}`,
+/** What a look at a chain shows to be wrong. `seen` is the furthest head that held before. */
+export function breakOf(stand: ChainStand, seen: ChainHead | undefined): ChainBreak | undefined {
+  const { seq, link, lastSeq, linkAtHead, linkAtSeen, strayAnchor } = stand;
+  return firstBreak(
+    seq > 0 && linkAtHead === null ? { brokenAt: seq, check: 'gap' } : undefined,
+    seq > 0 && linkAtHead !== null && linkAtHead !== link ? { brokenAt: seq, check: 'head' } : undefined,
+    // Entries that the head doesn't know: it was moved back.
+    lastSeq > seq ? { brokenAt: seq + 1, check: 'behind' } : undefined,
+    // A chain never grows shorter, and what it led to it leads to for ever.
+    seen && linkAtSeen !== seen.link ? { brokenAt: Math.min(seen.seq, seq + 1), check: 'behind' } : undefined,
+    strayAnchor === null ? undefined : { brokenAt: strayAnchor, check: 'anchor' },
   );
-}
-
-/** Checks the entry that must follow `position`. */
-export function checkNext(chain: string, position: ChainPosition, entry: StoredEntry): ChainBreak | undefined {
-  if (entry.seq !== position.seq + 1) return { brokenAt: position.seq + 1, check: 'gap' };
-  if (entry.prev !== position.link) return { brokenAt: entry.seq, check: 'prev' };
-  if (entry.link !== linkOf(chain, entry.seq, entry.prev, entry.claim)) return { brokenAt: entry.seq, check: 'link' };
-  return undefined;
-}
-
-/** Checks that the entries end where the head says. */
-export function checkHead(position: ChainPosition, head: ChainHead): ChainBreak | undefined {
-  if (position.seq !== head.seq) return { brokenAt: position.seq + 1, check: 'gap' };
-  return position.link === head.link ? undefined : { brokenAt: head.seq, check: 'head' };
 }

@@ -1,14 +1,17 @@
 /** The calls of the API that the client makes, one method each. Every one may be sent more than once unharmed. */
+import { type BundleFile, readBundleFile } from './bundle-file.js';
 import { type ApiRequest, type HttpClient, readJson } from './http.js';
 import {
-  type ChainVerification,
+  type AuditEntry,
+  decodeAuditEntry,
   decodePage,
   decodeRun,
   decodeRunEvent,
-  decodeVerification,
+  decodeSigningKeys,
   decodeWorker,
   type Run,
   type RunEvent,
+  type SigningKeys,
   type Worker,
 } from './resources.js';
 
@@ -39,8 +42,10 @@ export interface RunFilter {
 
 /** The most that the server puts on one page. */
 const PAGE_ITEMS = 200;
-/** A whole chain is recomputed before the answer begins. */
-const VERIFY_TRY_MS = 280_000;
+/** Others may wait for theirs, and a chain is recomputed before. */
+const BUNDLE_TRY_MS = 280_000;
+const BUNDLE_TYPES = 'application/vnd.kordloom.loomseal+json, application/problem+json';
+const KEY_PATH = 'v1/audit/key';
 
 export class Api {
   constructor(readonly http: HttpClient) {}
@@ -104,8 +109,25 @@ export class Api {
     return this.ask({ method: 'POST', path: `${workerPath(id)}/undrain` }, decodeWorker);
   }
 
-  verifyAudit(): Promise<Answer<ChainVerification>> {
-    return this.ask({ method: 'GET', path: 'v1/audit/verify', tryMs: VERIFY_TRY_MS }, decodeVerification);
+  /** Up to `limit` entries of a chain, newest first. */
+  auditEntries(filter: URLSearchParams, limit: number): Promise<Part<AuditEntry>> {
+    return this.pages('v1/audit', filter, limit, decodeAuditEntry);
+  }
+
+  auditKey(): Promise<Answer<SigningKeys>> {
+    return this.ask({ method: 'GET', path: KEY_PATH }, decodeSigningKeys);
+  }
+
+  /** The public half alone; said again it changes nothing. */
+  rotateAuditKey(publicKey: string): Promise<Answer<SigningKeys>> {
+    return this.ask({ method: 'POST', path: KEY_PATH, body: { publicKey } }, decodeSigningKeys);
+  }
+
+  /** A bundle, byte for byte. Each try that the server carries out is an entry of its own in the chain. */
+  auditBundle(query: URLSearchParams): Promise<BundleFile> {
+    const headers = { accept: BUNDLE_TYPES, 'accept-encoding': 'identity' };
+    const request: ApiRequest = { method: 'GET', path: 'v1/audit/bundle', query, headers, tryMs: BUNDLE_TRY_MS };
+    return this.http.send(() => request, readBundleFile);
   }
 
   /** Walks the pages of a list until there are `limit` items or no more pages. */

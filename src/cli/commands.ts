@@ -15,6 +15,7 @@ export class ClientCommands {
   exitCode: number | undefined;
   private session: Session | undefined;
   private readonly declared: Command[] = [];
+  private readonly local: Command[] = [];
   private readonly launching = new Set<Command>();
 
   constructor(
@@ -30,6 +31,23 @@ export class ClientCommands {
     const command = inGroup === undefined ? this.root.command(word) : this.groupOf(word).command(inGroup);
     command.summary(summary).description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`);
     this.declared.push(command);
+    return this.carryOut(name, command, act);
+  }
+
+  /** A command that asks no server. */
+  addLocal<T extends object>(name: string, summary: string, act: Act<T>): Command {
+    const command = this.add(name, summary, act);
+    this.declared.pop();
+    this.local.push(command);
+    return command;
+  }
+
+  /** A group that does nothing by itself; the program's help tells it in one line. */
+  addGroup(name: string, summary: string): void {
+    this.groupOf(name).summary(summary);
+  }
+
+  private carryOut<T extends object>(name: string, command: Command, act: Act<T>): Command {
     return command.exitOverride(refuse(name)).action(async () => {
       // Given before the command's name or behind it, all of them count; behind it is nearer.
       const group = command.parent?.opts<ClientOptions>();
@@ -79,6 +97,7 @@ export class ClientCommands {
 
   /** To be called once all are declared: what they share comes last in their help. */
   complete(): void {
+    for (const command of [this.root, ...this.declared, ...this.local]) addJsonOption(command);
     for (const command of [this.root, ...this.declared]) addClientOptions(command);
   }
 
@@ -89,9 +108,12 @@ export class ClientCommands {
   }
 }
 
+function addJsonOption(command: Command): void {
+  command.option('--json', 'one JSON document and nothing else');
+}
+
 function addClientOptions(command: Command): void {
   command
-    .option('--json', 'one JSON document and nothing else')
     .option('--url <url>', 'server (CAPSTAN_URL, else this machine)')
     .option('--token-file <file>', 'file with the token (CAPSTAN_TOKEN_FILE, CAPSTAN_TOKEN)')
     .addOption(new Option('--token [value]').hideHelp())

@@ -4,16 +4,20 @@
  */
 import { Command, CommanderError } from 'commander';
 import { clientSettings } from '../platform/config/config.js';
+import { addAuditCommands } from './audit.js';
+import { addAuditBundleCommand } from './audit-bundle.js';
+import { addAuditKeyCommands } from './audit-key.js';
 import { ClientCommands } from './commands.js';
+import { addConfigCommands } from './config.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { Failure, failureDocument, failureText } from './failure.js';
 import { rootHelp } from './help.js';
 import { addHttpCommand } from './http-launch.js';
-import { addInstallationCommands } from './installation.js';
 import { addLaunchCommands } from './launch.js';
 import { addLogsCommand } from './logs.js';
 import { addRunsCommands } from './runs.js';
 import type { Shell } from './shell.js';
+import { addVerifyCommand } from './verify.js';
 import { addWorkersCommands } from './workers.js';
 
 /** What the commands of a server do; each of them reports its own failures. */
@@ -65,7 +69,11 @@ function declare({ shell, version, servers }: ProgramParts, pages: { out: string
   client.addServer('worker', 'only execute runs', servers.worker);
   client.addServer('migrate', 'update the schema', servers.migrate);
   addWorkersCommands(client);
-  addInstallationCommands(client);
+  addAuditCommands(client);
+  addAuditBundleCommand(client);
+  addAuditKeyCommands(client);
+  addVerifyCommand(client);
+  addConfigCommands(client);
   client.complete();
   return { root, client };
 }

@@ -143,11 +143,34 @@ export function decodeWorker(value: unknown): Worker {
   };
 }
 
+export interface AuditEntry {
+  readonly seq: number;
+  readonly at: string | null;
+  readonly action: string | null;
+  readonly principal: string | null;
+  /** What the principal was called then. */
+  readonly principalName: string | null;
+  readonly object: string | null;
+}
+
+export function decodeAuditEntry(value: unknown): AuditEntry {
+  const entry = fieldsOf(value, 'the entry');
+  return {
+    seq: numberOf(entry, 'seq'),
+    at: optional(entry, 'at', textOf),
+    action: optional(entry, 'action', textOf),
+    principal: optional(entry, 'principal', textOf),
+    principalName: optional(entry, 'principalName', textOf),
+    object: optional(entry, 'object', textOf),
+  };
+}
+
 export interface ChainVerification {
   readonly ok: boolean;
   readonly chain: string;
   readonly entries: number;
   readonly head: { readonly seq: number; readonly link: string };
+  readonly anchors: number;
   readonly brokenAt: number | null;
   readonly check: string | null;
   readonly tookMs: number;
@@ -161,9 +184,45 @@ export function decodeVerification(value: unknown): ChainVerification {
     chain: textOf(answer, 'chain'),
     entries: numberOf(answer, 'entries'),
     head: { seq: numberOf(head, 'seq'), link: textOf(head, 'link') },
+    anchors: numberOf(answer, 'anchors'),
     brokenAt: optional(answer, 'brokenAt', numberOf),
     check: optional(answer, 'check', textOf),
     tookMs: numberOf(answer, 'tookMs'),
+  };
+}
+
+export interface RecordedKey {
+  readonly fingerprint: string;
+  readonly publicKey: string;
+  readonly recordedAt: string;
+  readonly receipt: string;
+}
+
+export interface SigningKeys {
+  /** Null while none was recorded. */
+  readonly current: RecordedKey | null;
+  /** Newest first. */
+  readonly past: readonly RecordedKey[];
+  /** Whether the replica that answered holds the current one. */
+  readonly signs: boolean;
+}
+
+export function decodeSigningKeys(value: unknown): SigningKeys {
+  const answer = fieldsOf(value, 'the signing key');
+  return {
+    current: optional(answer, 'fingerprint', textOf) === null ? null : decodeRecordedKey(answer),
+    past: listOf(answer, 'past').map(decodeRecordedKey),
+    signs: booleanOf(answer, 'signs'),
+  };
+}
+
+function decodeRecordedKey(value: unknown): RecordedKey {
+  const key = fieldsOf(value, 'a recorded key');
+  return {
+    fingerprint: textOf(key, 'fingerprint'),
+    publicKey: textOf(key, 'publicKey'),
+    recordedAt: textOf(key, 'recordedAt'),
+    receipt: textOf(key, 'receipt'),
   };
 }
 

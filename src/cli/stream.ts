@@ -57,7 +57,7 @@ export async function* messagesOf(
   for (;;) {
     const response = await http.open(requestOf(id, pick, lastId));
     const openedMs = timing.monotonicMs();
-    for await (const raw of connection(http, timing, response)) {
+    for await (const raw of eventsOf(http, timing, response)) {
       const message = decode(raw, count);
       if (message !== undefined) yield message;
       if (message?.type === 'end') return;
@@ -92,9 +92,13 @@ function requestOf(id: string, { stream, tail }: StreamPick, lastId: string | un
 }
 
 /** The messages of one connection, until it is closed, breaks off or falls silent. */
-async function* connection(http: HttpClient, timing: Timing, response: Response): AsyncGenerator<EventSourceMessage> {
+export async function* eventsOf(
+  http: HttpClient,
+  timing: Timing,
+  response: Response,
+): AsyncGenerator<EventSourceMessage> {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
-  if (!isStream || response.body === null) throw unexpected('the stream of a run is not one of events');
+  if (!isStream || response.body === null) throw unexpected('the stream is not one of events');
   const reader = response.body.getReader();
   const text = new TextDecoder();
   const ready: EventSourceMessage[] = [];

@@ -5,7 +5,7 @@
 import { TypeID } from 'typeid-js';
 import { v7, validate } from 'uuid';
 
-export type IdPrefix = 'ins' | 'run' | 'org' | 'tok' | 'wrk' | 'req';
+export type IdPrefix = 'ins' | 'run' | 'org' | 'tok' | 'wrk' | 'req' | 'lsb';
 
 /** A new UUIDv7, lower case. */
 export function newId(): string {

@@ -10,6 +10,7 @@ export const PROBLEMS = Object.freeze({
   forbidden: { status: 403, title: 'Not allowed' },
   not_found: { status: 404, title: 'Not found' },
   method_not_allowed: { status: 405, title: 'The method is not allowed here' },
+  chain_broken: { status: 409, title: 'The audit chain is broken' },
   id_conflict: { status: 409, title: 'The id is taken' },
   run_ended: { status: 409, title: 'The run has ended' },
   run_not_ended: { status: 409, title: 'The run has not ended' },
@@ -22,6 +23,8 @@ export const PROBLEMS = Object.freeze({
   invalid_input: { status: 422, title: 'The input is invalid' },
   idempotency_key_reused: { status: 422, title: 'The Idempotency-Key was used with another request' },
   too_many_streams: { status: 429, title: 'Too many open streams' },
+  signing_key_missing: { status: 503, title: 'There is no signing key' },
+  signing_key_superseded: { status: 503, title: 'The signing key was replaced' },
   internal: { status: 500, title: 'Internal error' },
   unavailable: { status: 503, title: 'Temporarily unavailable' },
 } as const);

@@ -3,6 +3,7 @@
  * stopping. What can't be told the database while stopping is left to another replica's janitor.
  */
 import { installationChain } from '../audit/audit.sql.js';
+import type { RecheckLoop } from '../audit/recheck.loop.js';
 import { type KeeperClient, startKeeper } from '../execution/keeper/keeper.client.js';
 import { encodeId } from '../kernel/ids.js';
 import { Bug } from '../kernel/problems.js';
@@ -10,8 +11,9 @@ import type { ThisReplica } from '../platform/http/this-replica.js';
 import type { Platform } from '../platform/platform.js';
 import type { RunMetrics } from '../runs/run.metrics.js';
 import { beginLife } from './begin-life.js';
+import { chainLoops } from './chain-loops.js';
 import type { Life } from './life.js';
-import { LoopMetrics } from './loop-runner.js';
+import { LoopMetrics, type LoopRunner } from './loop-runner.js';
 import { registerReplicaMetrics } from './replica.metrics.js';
 import { untilAborted } from './stop.js';
 
@@ -19,12 +21,16 @@ import { untilAborted } from './stop.js';
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 const SHORT_LIFE_MS = 60_000;
+/** For a chain's loop whose statement gets no answer. */
+const LAST_STEPS_MS = 1_000;
 
 export class Replica {
   private readonly stopping = new AbortController();
   private keeper: KeeperClient | undefined;
   private life: Life | undefined;
   private living: Promise<void> = Promise.resolve();
+  /** They outlive lives: nothing that they do depends on a lease. */
+  private chainLoops: readonly LoopRunner[] = [];
 
   constructor(
     private readonly platform: Platform,
@@ -32,12 +38,14 @@ export class Replica {
     private readonly self: ThisReplica,
   ) {}
 
-  /** Begins to live. Resolves once the first life is registered. */
-  async start(kind: 'replica' | 'worker'): Promise<void> {
+  /** Begins to live. Resolves once the first life is registered. `recheck` is what a replica watches over chains with. */
+  async start(kind: 'replica' | 'worker', recheck: RecheckLoop | undefined): Promise<void> {
     const chain = await installationChain(this.platform.pools.work);
     if (!chain) throw new Bug('the installation has no chain');
     registerReplicaMetrics(this.platform, { keeper: () => this.keeper, running: () => this.life?.running ?? 0 });
     const loopMetrics = new LoopMetrics(this.platform.metrics);
+    if (recheck) this.chainLoops = chainLoops(this.platform, recheck, loopMetrics);
+    for (const loop of this.chainLoops) loop.start();
     await new Promise<void>((resolve, reject) => {
       this.living = this.live(kind, chain, loopMetrics, resolve).catch(reject);
     });
@@ -49,9 +57,11 @@ export class Replica {
    */
   async stop(force: AbortSignal): Promise<void> {
     this.stopping.abort();
+    const loopsEnded = Promise.all(this.chainLoops.map((loop) => loop.stop()));
     // A life that is being buried or begun is ended where that happens.
     await this.life?.end(this.platform.config.drainTimeoutMs, force);
     await this.living;
+    await Promise.race([loopsEnded, this.platform.timing.delay(LAST_STEPS_MS)]);
     await this.keeper?.close();
   }
 

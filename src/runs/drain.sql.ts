@@ -56,3 +56,29 @@ export function putIfUnchanged(
       array[null::uuid]) a`,
   );
 }
+
+/** What may have put a life where it is now: it begins live, or draining after a life that a person had drained. */
+const CAUSES = { draining: ['worker.joined', 'worker.draining'], live: ['worker.joined', 'worker.undrained'] } as const;
+
+/**
+ * The receipt of the newest entry that says how a life came into this state; null when there is none.
+ * Index: audit_entries_object.
+ */
+export async function findCause(
+  pool: Pool,
+  state: 'draining' | 'live',
+  { chain, object }: Pick<WorkerChange, 'chain' | 'object'>,
+): Promise<string | null> {
+  const rows = await pool.run<{ receipt: string }[]>(
+    (sql) => sql`
+    select chain_id || ':' || seq || ':' || encode(link, 'hex') as receipt
+    from audit_entries
+    where chain_id = ${chain}
+      and substring(claim from '"object":"([^"]*)"') = ${object}
+      and run_id is null
+      and action = any (${[...CAUSES[state]]}::text[])
+    order by seq desc
+    limit 1`,
+  );
+  return rows[0]?.receipt ?? null;
+}

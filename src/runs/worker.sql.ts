@@ -35,6 +35,7 @@ export function registerIfNew(
     cross join lateral audit_append(
       array[${entry.chain}::text],
       array[jsonb_build_object('action', 'worker.joined', 'object', ${entry.object}::text, 'name', l.name,
+                               'principal', ${entry.object}::text, 'principalName', l.name,
                                'kind', l.kind, 'slots', l.slots, 'version', l.version)],
       array[null::uuid]) a`,
   );
@@ -74,7 +75,8 @@ export async function leaveIfAlive(
     from life l
     cross join lateral audit_append(
       array[${entry.chain}::text],
-      array[jsonb_build_object('action', ${`worker.${state}`}::text, 'object', ${entry.object}::text, 'name', l.name)],
+      array[jsonb_build_object('action', ${`worker.${state}`}::text, 'object', ${entry.object}::text, 'name', l.name,
+                               'principal', ${entry.object}::text, 'principalName', l.name)],
       array[null::uuid]) a
     union all
     select state from workers where id = ${worker} and state = ${state}`,

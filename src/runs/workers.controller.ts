@@ -50,7 +50,7 @@ export class WorkersController {
       description:
         'Idempotent. From the answer on it claims and starts nothing; what it runs goes on to its end, what it had ' +
         'claimed goes back. It lasts as long as this life of the process: started again, that is a new worker. A ' +
-        'worker that is `stopped` or `lost` is answered 409.',
+        'worker that is `stopped` or `lost` is answered 409. For admins of the installation; others are answered 403.',
     }),
   )
   @Documented((api) => api.ApiOkResponse({ type: WorkerDto, description: 'The worker is draining.' }))
@@ -72,7 +72,7 @@ export class WorkersController {
       summary: 'Put a drained worker back into service',
       description:
         'Idempotent. A worker that is `stopped` or `lost`, or whose process is stopping, is answered 409: that is not ' +
-        'undone.',
+        'undone. For admins of the installation; others are answered 403.',
     }),
   )
   @Documented((api) => api.ApiOkResponse({ type: WorkerDto, description: 'The worker takes runs.' }))

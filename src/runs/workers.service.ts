@@ -5,7 +5,7 @@ import { Bug, Problem } from '../kernel/problems.js';
 import type { RequestCaller } from '../platform/http/caller.js';
 import type { PagePlace } from '../platform/http/page.js';
 import type { Pools } from '../platform/platform.js';
-import { putIfUnchanged } from './drain.sql.js';
+import { findCause, putIfUnchanged } from './drain.sql.js';
 import type { WorkerView } from './worker.js';
 import { findWorker, listWorkers } from './worker.sql.js';
 
@@ -14,7 +14,7 @@ const CONNECTED_MS = 30_000;
 
 export interface WorkerAnswer {
   readonly worker: WorkerView;
-  /** Null when it was so already. */
+  /** Of what made it so, now or before. */
   readonly receipt: string | null;
 }
 
@@ -35,29 +35,33 @@ export class WorkersService {
   }
 
   /**
-   * From its answer on the worker claims and starts nothing; what it runs goes on. Said again it answers the same, and
-   * without a receipt, as nothing is written. Throws `not_found`, or `worker_ended`.
+   * From its answer on the worker claims and starts nothing; what it runs goes on. Said again it writes nothing and
+   * answers the same, the receipt too. Throws `forbidden`, `not_found`, or `worker_ended`.
    */
   drain(caller: RequestCaller, id: string): Promise<WorkerAnswer> {
     return this.put(caller, id, 'draining');
   }
 
   /**
-   * The worker claims again, within its poll interval. Said again it answers the same, without a receipt. Throws
-   * `not_found`, `worker_ended`, or `worker_stopping`.
+   * The worker claims again, within its poll interval. Said again it writes nothing and answers the same, the receipt
+   * too. Throws `forbidden`, `not_found`, `worker_ended`, or `worker_stopping`.
    */
   undrain(caller: RequestCaller, id: string): Promise<WorkerAnswer> {
     return this.put(caller, id, 'live');
   }
 
-  private async put({ principal }: RequestCaller, id: string, to: 'draining' | 'live'): Promise<WorkerAnswer> {
+  private async put(caller: RequestCaller, id: string, to: 'draining' | 'live'): Promise<WorkerAnswer> {
+    if (!caller.isInstallationAdmin) {
+      throw new Problem('forbidden', 'workers serve the whole installation: only its admins take them out of service');
+    }
+    const { principal } = caller;
     const chain = await installationChain(this.pools.submit);
     if (!chain) throw new Bug('the installation has no chain');
     const change = { worker: id, chain, object: encodeId('wrk', id), by: principal.id, byName: principal.name };
     // Each turn but the last met somebody else's change between its look and its own.
     for (;;) {
       const worker = alive(await this.get(id));
-      if (worker.state === to) return { worker, receipt: null };
+      if (worker.state === to) return { worker, receipt: await findCause(this.pools.submit, to, change) };
       if (to === 'live' && worker.drainedBy === null) throw stopping(worker);
       const [put] = await putIfUnchanged(this.pools.submit, to, { ...change, seen: worker.drains });
       if (put) return { worker: alive(await this.get(id), put.receipt), receipt: put.receipt };

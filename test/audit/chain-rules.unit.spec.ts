@@ -1,50 +1,252 @@
-import { describe, expect, it } from 'vitest';
-import { checkHead, checkNext, linkOf } from '../../src/audit/chain.rules.js';
+import { describe, expect, it, vi } from 'vitest';
+import type { ChainStand } from '../../src/audit/chain.js';
+import { breakOf, firstBreak } from '../../src/audit/chain.rules.js';
+import { ChainKnowledge } from '../../src/audit/chain-knowledge.js';
+import { ChainLine, type Recompute } from '../../src/audit/chain-line.js';
+import { entryOf, receiptIn } from '../../src/audit/entry.js';
+import { entryCursorOf, entryPlaceOf } from '../../src/audit/entry-cursor.rules.js';
+import { FIRST, LINKS, SECOND } from './chain.fixture.js';
+import { linkOf } from './recompute.fixture.js';
 
-const FIRST =
-  '{"at":"2026-03-02T09:00:00Z","payload":{"action":"project.create","actor":"usr_1","ok":true,"target":"prj_9"},"type":"acme.audit/1"}';
-const SECOND =
-  '7b226174223a22323032362d30332d30325430393a30303a30312e3235305a222c227061796c6f6164223a7b22616374696f6e223a22613c62266322' +
-  '2c226163746f72223a227573725fc3a9222c226e223a2d352c226e6f6e65223a6e756c6c2c226e6f7465223a227461625c7468657265205c22715c22' +
-  '205c5c20e280a8205c7530303031227d2c2274797065223a2261636d652e61756469742f31227d';
-const LINKS = [
-  '0a7cafb8610c333b0f44796dcbb8dbc623fb9e2ddc72765c0da1b6845f63e45f',
-  '11c8c3571ab2d6df55bd5990402f334a31f38a082d42a4be1094c01deeadcf33',
-] as const;
+it('S4-104 the link by hand is that of the worked example', () => {
+  expect(linkOf('in_demo', { seq: 1, prev: '', claim: FIRST })).toBe(LINKS[0]);
+  expect(linkOf('in_demo', { seq: 2, prev: LINKS[0], claim: SECOND })).toBe(LINKS[1]);
+});
 
-describe('the link of an entry', () => {
-  it('S4-104 is that of the worked example of the open format, awkward characters included', () => {
-    expect(linkOf('in_demo', 1, '', FIRST)).toBe(LINKS[0]);
-    expect(linkOf('in_demo', 2, LINKS[0], Buffer.from(SECOND, 'hex').toString('utf8'))).toBe(LINKS[1]);
+describe('a look at a chain', () => {
+  const whole: ChainStand = {
+    chain: 'c',
+    seq: 5,
+    link: 'e5',
+    lastSeq: 5,
+    linkAtHead: 'e5',
+    linkAtSeen: null,
+    anchors: 1,
+    strayAnchor: null,
+  };
+
+  it('finds nothing wrong with a head that leads to its entry, nor with an empty chain', () => {
+    expect(breakOf(whole, undefined)).toBeUndefined();
+    expect(breakOf({ ...whole, linkAtSeen: 'e3' }, { seq: 3, link: 'e3' })).toBeUndefined();
+    expect(breakOf({ ...whole, seq: 0, link: '', lastSeq: 0, linkAtHead: null }, undefined)).toBeUndefined();
+  });
+
+  it.each<[string, Partial<ChainStand>, object]>([
+    ['a head without its entry', { linkAtHead: null }, { brokenAt: 5, check: 'gap' }],
+    ['another head', { link: 'ff' }, { brokenAt: 5, check: 'head' }],
+    ['entries that the head doesn’t know', { lastSeq: 7 }, { brokenAt: 6, check: 'behind' }],
+    ['an anchor of another entry', { strayAnchor: 4 }, { brokenAt: 4, check: 'anchor' }],
+    ['an anchor of an entry that is gone', { strayAnchor: 9 }, { brokenAt: 9, check: 'anchor' }],
+  ])('S4-102 finds %s', (_, change, broken) => {
+    expect(breakOf({ ...whole, ...change }, undefined)).toEqual(broken);
+  });
+
+  it('S4-102 finds that a chain no longer leads to a head that was seen', () => {
+    expect(breakOf(whole, { seq: 8, link: 'e8' })).toEqual({ brokenAt: 6, check: 'behind' });
+    expect(breakOf({ ...whole, linkAtSeen: 'other' }, { seq: 3, link: 'e3' })).toEqual({
+      brokenAt: 3,
+      check: 'behind',
+    });
+  });
+
+  it('names the first of several breaks', () => {
+    expect(breakOf({ ...whole, link: 'ff', strayAnchor: 2 }, undefined)).toEqual({ brokenAt: 2, check: 'anchor' });
+    const [gap, head] = [{ brokenAt: 5, check: 'gap' } as const, { brokenAt: 5, check: 'head' } as const];
+    expect(firstBreak(undefined, gap, head)).toBe(gap);
+    expect(firstBreak(undefined, undefined)).toBeUndefined();
   });
 });
 
-describe('a chain is broken', () => {
-  const entry = (seq: number, prev: string, claim = 'x') => ({ seq, prev, claim, link: linkOf('c', seq, prev, claim) });
-  const start = { seq: 0, link: '' };
-  const first = entry(1, '');
+describe('what a process knows of chains', () => {
+  const broken = { brokenAt: 3, check: 'link' } as const;
 
-  it('nowhere when each entry follows the one before', () => {
-    expect(checkNext('c', start, first)).toBeUndefined();
-    expect(checkNext('c', first, entry(2, first.link))).toBeUndefined();
-    expect(checkHead(first, { seq: 1, link: first.link })).toBeUndefined();
+  it('a break is told once, another one again, and that it holds again', () => {
+    const log = { error: vi.fn(), info: vi.fn() };
+    const knowledge = new ChainKnowledge(log);
+    knowledge.noteHeld('c', 9, undefined);
+    expect(knowledge.heldSeq('c')).toBe(9);
+    knowledge.noteBroken('c', broken);
+    knowledge.noteBroken('c', { ...broken });
+    expect(log.error.mock.calls).toEqual([
+      [{ code: 'audit_chain_broken', chain: 'c', seq: 3, check: 'link' }, expect.any(String)],
+    ]);
+    expect(knowledge.heldSeq('c'), 'it held once, which counts no more').toBeUndefined();
+    expect([knowledge.brokenChains, knowledge.verifiedSeq]).toEqual([1, 2]);
+    knowledge.noteBroken('c', { brokenAt: 2, check: 'gap' });
+    expect(log.error).toHaveBeenCalledTimes(2);
+    knowledge.noteHeld('c', 9, knowledge.broken('c'));
+    expect(log.info.mock.calls).toEqual([[{ code: 'audit_chain_holds', chain: 'c', seq: 9 }, expect.any(String)]]);
+    expect([knowledge.brokenChains, knowledge.verifiedSeq, knowledge.broken('c')]).toEqual([0, 9, undefined]);
   });
 
-  it('S4-102 at the number that is missing', () => {
-    expect(checkNext('c', first, entry(3, first.link))).toEqual({ brokenAt: 2, check: 'gap' });
-    expect(checkHead(first, { seq: 2, link: first.link })).toEqual({ brokenAt: 2, check: 'gap' });
+  it('a verification that began before a break was found doesn’t take it back', () => {
+    const knowledge = new ChainKnowledge();
+    const before = knowledge.broken('c');
+    knowledge.noteBroken('c', broken);
+    knowledge.noteHeld('c', 9, before);
+    expect(knowledge.broken('c')).toEqual(broken);
+    expect(knowledge.heldSeq('c')).toBeUndefined();
   });
 
-  it('S4-102 at the entry that follows another than it says', () => {
-    expect(checkNext('c', first, entry(2, 'ff'))).toEqual({ brokenAt: 2, check: 'prev' });
+  it('adds up what was verified over all chains, and never forgets a head', () => {
+    const knowledge = new ChainKnowledge();
+    knowledge.noteVerified('a', 10);
+    knowledge.noteVerified('a', 4);
+    knowledge.noteHeld('b', 5, undefined);
+    expect(knowledge.verifiedSeq).toBe(15);
+    knowledge.noteSeen('a', { seq: 10, link: 'x' });
+    knowledge.noteSeen('a', { seq: 4, link: 'y' });
+    expect(knowledge.seen('a')).toEqual({ seq: 10, link: 'x' });
+  });
+});
+
+describe('the recomputations of a chain', () => {
+  /** Begins what it is told to, and lets the test end each. */
+  function lineUnderWay() {
+    const begun: { range: object; end: () => void; tell: (progress: { verified: number; of: number }) => void }[] = [];
+    const recompute: Recompute = (range, tell, signal) =>
+      new Promise((resolve, reject) => {
+        const verification = { ok: true, chain: 'c', entries: begun.length, head: { seq: 0, link: '' }, anchors: 0 };
+        begun.push({ range, tell, end: () => resolve({ ...verification, tookMs: 0 }) });
+        signal.addEventListener('abort', () => reject(new Error('nobody waits')));
+      });
+    return { line: new ChainLine(recompute), begun };
+  }
+
+  it('go one at a time, and who asks for the same meanwhile shares the one that has not begun', async () => {
+    const { line, begun } = lineUnderWay();
+    const first = line.ask({}, {});
+    const shared = [line.ask({}, {}), line.ask({}, {})];
+    const window = line.ask({ from: 2, to: 3 }, {});
+    await vi.waitFor(() => expect(begun).toHaveLength(1));
+    begun[0]?.end();
+    expect(await first).toMatchObject({ entries: 0 });
+    await vi.waitFor(() => expect(begun).toHaveLength(2));
+    begun[1]?.end();
+    const [a, b] = await Promise.all(shared);
+    expect(a).toBe(b);
+    await vi.waitFor(() => expect(begun).toHaveLength(3));
+    expect(begun[2]?.range).toEqual({ from: 2, to: 3 });
+    expect(line.isEmpty).toBe(false);
+    begun[2]?.end();
+    await window;
+    expect(line.isEmpty).toBe(true);
   });
 
-  it('S4-102 at the entry whose content is not what was linked', () => {
-    expect(checkNext('c', start, { ...first, claim: 'y' })).toEqual({ brokenAt: 1, check: 'link' });
-    expect(checkNext('another', start, first)).toEqual({ brokenAt: 1, check: 'link' });
+  it('end when the last who asked has gone, and not before', async () => {
+    const { line, begun } = lineUnderWay();
+    const running = line.ask({}, {});
+    const [one, other] = [new AbortController(), new AbortController()];
+    const tolds = [vi.fn(), vi.fn()] as const;
+    const asked = [
+      line.ask({}, { signal: one.signal, onProgress: tolds[0] }),
+      line.ask({}, { signal: other.signal, onProgress: tolds[1] }),
+    ] as const;
+    await vi.waitFor(() => expect(begun).toHaveLength(1));
+    begun[0]?.end();
+    await running;
+    await vi.waitFor(() => expect(begun).toHaveLength(2));
+    one.abort();
+    begun[1]?.tell({ verified: 1, of: 2 });
+    expect(tolds[0]).not.toHaveBeenCalled();
+    expect(tolds[1]).toHaveBeenCalledWith({ verified: 1, of: 2 });
+    const outcomes = Promise.allSettled(asked);
+    other.abort();
+    expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(line.isEmpty).toBe(true);
   });
 
-  it('S4-102 at the head that says another link', () => {
-    expect(checkHead(first, { seq: 1, link: 'ff' })).toEqual({ brokenAt: 1, check: 'head' });
+  it('a place that everybody has left before its turn is never begun, and nobody joins it', async () => {
+    const { line, begun } = lineUnderWay();
+    const running = line.ask({}, {});
+    const gone = new AbortController();
+    const left = line.ask({}, { signal: gone.signal });
+    gone.abort();
+    const joining = line.ask({}, {});
+    await vi.waitFor(() => expect(begun).toHaveLength(1));
+    begun[0]?.end();
+    await running;
+    await expect(left).rejects.toMatchObject({ name: 'AbortError' });
+    await vi.waitFor(() => expect(begun).toHaveLength(2));
+    begun[1]?.end();
+    expect(await joining).toMatchObject({ entries: 1 });
+    await expect(line.ask({}, { signal: gone.signal })).rejects.toMatchObject({ name: 'AbortError' });
+  });
+});
+
+describe('an entry as callers see it', () => {
+  const row = { chain: 'org_x', seq: 7, link: 'ab', runId: null };
+
+  it.each(['', '{', '7', 'null', '[]', '"text"', '{"payload":[1],"at":5}', '{"payload":"x"}'])(
+    'S4-102 whose stored text was tampered with until it is %j is shown without members',
+    (claim) => {
+      expect(entryOf({ ...row, claim })).toEqual({
+        seq: 7,
+        at: null,
+        action: null,
+        principal: null,
+        principalName: null,
+        object: null,
+        run: null,
+        payload: null,
+        receipt: 'org_x:7:ab',
+      });
+    },
+  );
+
+  it('says what its text says, and null for what is of another type', () => {
+    const claim = '{"at":"2026-03-02T09:00:00.000Z","payload":{"action":"a.b","object":5},"type":"capstan.audit/1"}';
+    expect(entryOf({ ...row, claim })).toMatchObject({
+      at: '2026-03-02T09:00:00.000Z',
+      action: 'a.b',
+      object: null,
+      payload: { action: 'a.b', object: 5 },
+    });
+  });
+});
+
+describe('a receipt', () => {
+  const link = 'a'.repeat(64);
+
+  it('names chain, number and link', () => {
+    expect(receiptIn(`org_1.x-y:42:${link}`)).toEqual({ chain: 'org_1.x-y', seq: 42, link });
+  });
+
+  it.each([
+    '',
+    'org_1',
+    `org_1:0:${link}`,
+    `org_1:01:${link}`,
+    `org_1:-1:${link}`,
+    `org_1:1:${link}0`,
+    `org_1:1:${link.toUpperCase()}`,
+    `org_1:1:${link}\n`,
+    `org:1:1:${link}`,
+    `org_1:9999999999999999:${link}`,
+    `${'o'.repeat(65)}:1:${link}`,
+  ])('is not %j', (text) => {
+    expect(receiptIn(text)).toBeUndefined();
+  });
+});
+
+describe('the cursor of a list of entries', () => {
+  it('leads back to its place', () => {
+    const place = { chain: 'org_x', below: 51 };
+    expect(entryPlaceOf(entryCursorOf(place))).toEqual(place);
+  });
+
+  it.each([
+    undefined,
+    5,
+    '',
+    'b3JnX3gg',
+    Buffer.from('org_x 0').toString('base64url'),
+    Buffer.from('org_x 05').toString('base64url'),
+    Buffer.from('org_x 5 ').toString('base64url'),
+    Buffer.from('org x 5').toString('base64url'),
+    `${Buffer.from('org_x 5').toString('base64url')}=`,
+    'A'.repeat(300),
+  ])('is not %j', (cursor) => {
+    expect(entryPlaceOf(cursor)).toBeUndefined();
   });
 });

@@ -1,82 +1,53 @@
-/** The chain on a real PostgreSQL: linked in SQL, recomputed here; unbroken under contention; every tampering found. */
+/** The chain on a real PostgreSQL: unbroken under contention; every tampering found; linked as the open format says. */
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { AuditService } from '../../src/audit/audit.service.js';
-import { readHead, readWindow } from '../../src/audit/audit.sql.js';
-import { linkOf } from '../../src/audit/chain.rules.js';
+import { AuditService, WINDOW_ENTRIES } from '../../src/audit/audit.service.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import { Pool } from '../../src/platform/db/db.js';
-import { createDatabase, type TestDatabase } from '../database.js';
+import { Chains, FIRST, LINKS, SECOND } from './chain.fixture.js';
+import { linkOf, readChain } from './recompute.fixture.js';
 
-let db: TestDatabase;
-let pool: Pool;
-let sql: pg.Client;
+let chains: Chains;
 beforeAll(async () => {
-  db = await createDatabase();
-  pool = db.pool(16);
-  sql = await db.session();
+  chains = await Chains.open(16);
 });
-afterAll(() => db.drop());
+afterAll(() => chains.close());
 
-async function newChain(): Promise<string> {
-  const [chain, organization] = [`in_${randomUUID()}`, randomUUID()];
-  await sql.query(`insert into organizations (id, name) values ($1, $2)`, [organization, `o-${organization}`]);
-  await sql.query('insert into audit_heads (chain_id, organization_id) values ($1, $2)', [chain, organization]);
-  return chain;
+async function headOf(chain: string): Promise<{ seq: number; link: string }> {
+  return (await readChain(chains.sql, chain)).head;
 }
 
-/** Appends payloads, each to its chain, in one statement; answers with the receipts in their order. */
-async function append(...entries: (readonly [chain: string, payload: Record<string, unknown>])[]): Promise<string[]> {
-  const rows = await pool.run<{ receipt: string }[]>(
-    (tx) => tx`
-    select a.receipt from audit_append(
-      ${entries.map(([chain]) => chain)}::text[],
-      (select array_agg(value order by n) from jsonb_array_elements(${tx.json(entries.map(([, payload]) => payload) as never)}::jsonb)
-         with ordinality as e (value, n)),
-      array_fill(null::uuid, array[${entries.length}::integer])) a
-    order by a.entry`,
-  );
-  return rows.map((row) => row.receipt);
-}
-
-async function chainOf(n: number): Promise<string> {
-  const chain = await newChain();
-  for (let i = 0; i < n; i += 1) await append([chain, { action: 'test.made', n: i }]);
-  return chain;
-}
-
-const verify = (chain: string) => new AuditService(pool).verify(chain);
+const verify = (chain: string) => new AuditService(chains.pool).verify(chain);
 
 describe('appending', () => {
   it('S4-102 what SQL linked is what the other side computes, entry by entry', async () => {
-    const chain = await chainOf(5);
-    for (const entry of await readWindow(pool, chain, 1, 5, 10)) {
-      expect(entry.link).toBe(linkOf(chain, entry.seq, entry.prev, entry.claim));
+    const chain = await chains.chainOf(5);
+    for (const entry of (await readChain(chains.sql, chain)).entries) {
+      expect(entry.link).toBe(linkOf(chain, entry));
       expect(entry.claim).toBe(canonicalJson(JSON.parse(entry.claim)));
       expect(JSON.parse(entry.claim)).toMatchObject({ type: 'capstan.audit/1', payload: { n: entry.seq - 1 } });
     }
   });
 
   it('a receipt names chain, number and link of its entry', async () => {
-    const chain = await newChain();
-    const receipts = await append([chain, { action: 'a' }], [chain, { action: 'b' }]);
-    const entries = await readWindow(pool, chain, 1, 2, 10);
+    const chain = await chains.newChain();
+    const receipts = await chains.append([chain, { action: 'a' }], [chain, { action: 'b' }]);
+    const { entries } = await readChain(chains.sql, chain);
     expect(receipts).toEqual(entries.map((entry) => `${chain}:${entry.seq}:${entry.link}`));
-    expect(await readHead(pool, chain)).toEqual({ seq: 2, link: entries[1]?.link, lastSeq: 2 });
+    expect(await headOf(chain)).toEqual({ seq: 2, link: entries[1]?.link });
   });
 
   it('S4-10 S4-56 F136 sixteen writers over three chains at once make three unbroken chains', async () => {
-    const chains = [await newChain(), await newChain(), await newChain()];
+    const three = [await chains.newChain(), await chains.newChain(), await chains.newChain()];
     const writer = async (w: number) => {
       for (let i = 0; i < 15; i += 1) {
-        const named = [chains[(w + i) % 3], chains[(w + 2 * i) % 3], chains[w % 3]];
-        await append(...named.map((chain) => [chain ?? '', { action: 'test.raced', w, i }] as const));
+        const named = [three[(w + i) % 3], three[(w + 2 * i) % 3], three[w % 3]];
+        await chains.append(...named.map((chain) => [chain ?? '', { action: 'test.raced', w, i }] as const));
       }
     };
     await Promise.all(Array.from({ length: 16 }, (_, w) => writer(w)));
-    const verified = await Promise.all(chains.map(verify));
+    const verified = await Promise.all(three.map(verify));
     for (const { ok, entries, head } of verified) {
       expect(ok).toBe(true);
       expect(entries).toBe(head.seq);
@@ -85,9 +56,9 @@ describe('appending', () => {
   });
 
   it('S4-56 a second entry of the same number is refused even without the lock', async () => {
-    const chain = await chainOf(2);
+    const chain = await chains.chainOf(2);
     await expect(
-      sql.query(
+      chains.sql.query(
         `insert into audit_entries select chain_id, seq, 'forked', prev, link, at, action from audit_entries where chain_id = $1 and seq = 2`,
         [chain],
       ),
@@ -95,51 +66,69 @@ describe('appending', () => {
   });
 
   it('a chain that there is not refuses the entry, and with it the change', async () => {
-    await expect(append(['in_nowhere', { action: 'lost' }])).rejects.toThrow('no chain');
-    const chain = await newChain();
-    await expect(append([chain, { action: 'kept' }], ['in_nowhere', { action: 'lost' }])).rejects.toThrow('no chain');
-    expect(await readHead(pool, chain)).toEqual({ seq: 0, link: '', lastSeq: 0 });
+    await expect(chains.append(['in_nowhere', { action: 'lost' }])).rejects.toThrow('no chain');
+    const chain = await chains.newChain();
+    await expect(chains.append([chain, { action: 'kept' }], ['in_nowhere', { action: 'lost' }])).rejects.toThrow(
+      'no chain',
+    );
+    expect(await headOf(chain)).toEqual({ seq: 0, link: '' });
   });
 
   it('a lock that somebody holds for too long refuses the entry, and with it the change', async () => {
-    const chain = await newChain();
-    const holder = await db.session();
+    const chain = await chains.newChain();
+    const holder = await chains.db.session();
     await holder.query(`select pg_advisory_lock(1129337940, lock_key) from audit_heads where chain_id = $1`, [chain]);
-    await expect(append([chain, { action: 'late' }])).rejects.toMatchObject({ code: '55P03' });
+    await expect(chains.append([chain, { action: 'late' }])).rejects.toMatchObject({ code: '55P03' });
     await holder.query('select pg_advisory_unlock_all()');
-    expect(await append([chain, { action: 'now' }])).toHaveLength(1);
+    expect(await chains.append([chain, { action: 'now' }])).toHaveLength(1);
   });
+});
+
+it('S4-104 verifying goes by the links of the open format’s worked example, awkward characters included', async () => {
+  await chains.sql.query(`insert into organizations (id, name) values ($1, 'demo')`, [randomUUID()]);
+  await chains.sql.query(
+    `insert into audit_heads (chain_id, organization_id, seq, link)
+     select 'in_demo', id, 2, decode($1, 'hex') from organizations where name = 'demo'`,
+    [LINKS[1]],
+  );
+  const insert = `insert into audit_entries (chain_id, seq, claim, prev, link, at, action)
+                  values ('in_demo', $1, $2, decode($3, 'hex'), decode($4, 'hex'), now(), 'x')`;
+  await chains.sql.query(insert, [1, FIRST, '', LINKS[0]]);
+  await chains.sql.query(insert, [2, SECOND, LINKS[0], LINKS[1]]);
+  expect(await verify('in_demo')).toMatchObject({ ok: true, entries: 2 });
 });
 
 describe('the time of an entry', () => {
   it('F137 never goes back, though the clock of the database does', async () => {
-    const chain = await chainOf(1);
-    const before = await sql.query('select at from audit_heads where chain_id = $1', [chain]);
-    await sql.query(
+    const chain = await chains.chainOf(1);
+    const before = await chains.sql.query('select at from audit_heads where chain_id = $1', [chain]);
+    await chains.sql.query(
       `create or replace function db_clock() returns timestamptz language sql volatile as $$select clock_timestamp() - interval '1 day'$$`,
     );
     try {
-      await append([chain, { action: 'test.earlier' }]);
+      await chains.append([chain, { action: 'test.earlier' }]);
     } finally {
-      await sql.query(
+      await chains.sql.query(
         `create or replace function db_clock() returns timestamptz language sql volatile as 'select clock_timestamp()'`,
       );
     }
-    const { rows } = await sql.query('select at, claim from audit_entries where chain_id = $1 and seq = 2', [chain]);
+    const { rows } = await chains.sql.query('select at, claim from audit_entries where chain_id = $1 and seq = 2', [
+      chain,
+    ]);
     expect(rows[0].at).toEqual(before.rows[0].at);
     expect(JSON.parse(rows[0].claim).at).toBe(before.rows[0].at.toISOString());
     expect((await verify(chain)).ok).toBe(true);
   });
 
   it('F137 is written in UTC with milliseconds whatever time zone and date style a session has', async () => {
-    const chain = await newChain();
-    const session = await db.session();
+    const chain = await chains.newChain();
+    const session = await chains.db.session();
     await session.query(`set timezone = 'Asia/Kolkata'`);
     await session.query(`set datestyle = 'SQL, DMY'`);
     await session.query(`select * from audit_append(array[$1], array['{"action":"zone"}'::jsonb], array[null::uuid])`, [
       chain,
     ]);
-    const [entry] = await readWindow(pool, chain, 1, 1, 1);
+    const [entry] = (await readChain(chains.sql, chain)).entries;
     const at = JSON.parse(entry?.claim ?? '{}').at as string;
     expect(at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     expect(Math.abs(Date.parse(at) - Date.now())).toBeLessThan(60_000);
@@ -149,7 +138,7 @@ describe('the time of an entry', () => {
 
 describe('the canonical text', () => {
   const canonical = async (payload: Record<string, unknown>) => {
-    const rows = await pool.run<{ text: string }[]>(
+    const rows = await chains.pool.run<{ text: string }[]>(
       (tx) => tx`select canonical_flat(${tx.json(payload as never)}::jsonb) as text`,
     );
     return rows[0]?.text;
@@ -183,15 +172,6 @@ describe('the canonical text', () => {
 });
 
 describe('tampering is found by verification', () => {
-  /** What somebody with all rights over the database can do: the triggers are switched off first. */
-  async function tamper(text: string, values: unknown[]): Promise<void> {
-    const { rowCount } = await sql.query('select set_config($1, $2, false)', ['session_replication_role', 'replica']);
-    expect(rowCount).toBe(1);
-    const changed = await sql.query(text, values);
-    await sql.query(`set session_replication_role = 'origin'`);
-    expect(changed.rowCount).toBeGreaterThan(0);
-  }
-
   it.each([
     [
       'a claim that was rewritten',
@@ -220,9 +200,9 @@ describe('tampering is found by verification', () => {
     ['another head', `update audit_heads set link = sha256('x') where chain_id = $1`, 6, 'head'],
     ['a head that goes further', `update audit_heads set seq = seq + 1 where chain_id = $1`, 7, 'gap'],
   ])('S4-102 S4-103 %s', async (_, text, brokenAt, check) => {
-    const chain = await chainOf(6);
+    const chain = await chains.chainOf(6);
     expect(await verify(chain)).toMatchObject({ ok: true, entries: 6 });
-    await tamper(text, [chain]);
+    await chains.tamper(text, chain);
     expect(await verify(chain)).toMatchObject({
       ok: false,
       brokenAt,
@@ -232,31 +212,30 @@ describe('tampering is found by verification', () => {
   });
 
   it('S4-102 a head that was moved back is found by anybody, and appending goes on behind what is there', async () => {
-    const chain = await chainOf(6);
+    const chain = await chains.chainOf(6);
     const rewind = `update audit_heads set seq = 3, link = (select link from audit_entries where chain_id = $1 and seq = 3) where chain_id = $1`;
-    await tamper(rewind, [chain]);
+    await chains.tamper(rewind, chain);
     expect(await verify(chain)).toMatchObject({ ok: false, brokenAt: 4, check: 'behind' });
-    const [receipt] = await append([chain, { action: 'test.made', n: 6 }]);
+    const [receipt] = await chains.append([chain, { action: 'test.made', n: 6 }]);
     expect(receipt).toMatch(new RegExp(`^${chain}:7:`));
     expect(await verify(chain)).toMatchObject({ ok: true, entries: 7 });
   });
 
   it('S4-102 an entry and head cut off together are found by whoever saw the longer chain', async () => {
-    const chain = await chainOf(4);
-    const audit = new AuditService(pool);
+    const chain = await chains.chainOf(4);
+    const audit = new AuditService(chains.pool);
     expect(await audit.verify(chain)).toMatchObject({ ok: true });
-    await tamper(`delete from audit_entries where chain_id = $1 and seq = 4`, [chain]);
-    await tamper(
-      `update audit_heads set seq = 3, link = (select link from audit_entries where chain_id = $1 and seq = 3) where chain_id = $1`,
-      [chain],
-    );
+    await chains.cutBehind(chain, 3);
     expect(await audit.verify(chain)).toMatchObject({ ok: false, brokenAt: 4, check: 'behind' });
     expect(await verify(chain)).toMatchObject({ ok: true, entries: 3 });
+    await chains.append([chain, { action: 'test.made', n: 4 }], [chain, { action: 'test.made', n: 5 }]);
+    const grown = 'the chain is as long again, and leads elsewhere';
+    expect(await audit.verify(chain), grown).toMatchObject({ ok: false, brokenAt: 4, check: 'behind' });
   });
 
   it('a chain that grows while it is verified is not behind: who asks meanwhile shares one later verification', async () => {
-    const chain = await chainOf(3);
-    const own = db.pool(2);
+    const chain = await chains.chainOf(3);
+    const own = chains.db.pool(2);
     const audit = new AuditService(own);
     const statements = vi.spyOn(own, 'run');
     let letGo: () => void = () => undefined;
@@ -271,10 +250,10 @@ describe('tampering is found by verification', () => {
     });
     const first = audit.verify(chain);
     await vi.waitFor(() => expect(sent).toBe(2));
-    await append([chain, { action: 'test.grown' }]);
+    await chains.append([chain, { action: 'test.grown' }]);
     const later = [audit.verify(chain), audit.verify(chain), audit.verify(chain)];
     // Time enough for a verification beside the first to end before it.
-    for (let i = 0; i < 20; i += 1) await readHead(pool, chain);
+    for (let i = 0; i < 20; i += 1) await headOf(chain);
     letGo();
     expect(await first).toMatchObject({ ok: true, entries: 3 });
     for (const answer of await Promise.all(later)) expect(answer).toMatchObject({ ok: true, entries: 4 });
@@ -287,23 +266,41 @@ describe('tampering is found by verification', () => {
   });
 
   it('appending to a broken chain goes on, and the break stays where it was', async () => {
-    const chain = await chainOf(3);
-    await tamper(`update audit_entries set claim = claim || ' ' where chain_id = $1 and seq = 2`, [chain]);
-    await append([chain, { action: 'test.more' }]);
+    const chain = await chains.chainOf(3);
+    await chains.tamper(`update audit_entries set claim = claim || ' ' where chain_id = $1 and seq = 2`, chain);
+    await chains.append([chain, { action: 'test.more' }]);
     expect(await verify(chain)).toMatchObject({ ok: false, brokenAt: 2, check: 'link', head: { seq: 4 } });
   });
 });
 
 it('S4-102 a chain longer than a window is verified whole, and a break behind the window is found', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
-  const chain = await newChain();
-  for (let i = 0; i < 9; i += 1) {
-    await append(...Array.from({ length: 250 }, (_, n) => [chain, { action: 'test.many', n }] as const));
+  const chain = await chains.newChain();
+  await chains.appendMany(chain, WINDOW_ENTRIES + 1_000);
+  const told: unknown[] = [];
+  const onProgress = (progress: unknown) => told.push(progress);
+  const of = WINDOW_ENTRIES + 1_000;
+  expect(await new AuditService(chains.pool).verify(chain, {}, { onProgress })).toMatchObject({
+    ok: true,
+    entries: of,
+  });
+  expect(told).toEqual([
+    { verified: WINDOW_ENTRIES, of },
+    { verified: of, of },
+  ]);
+  const own = chains.db.pool(1);
+  const statements = vi.spyOn(own, 'run');
+  const gone = new AbortController();
+  const asking = { signal: gone.signal, onProgress: () => gone.abort() };
+  await expect(new AuditService(own).verify(chain, {}, asking)).rejects.toMatchObject({ name: 'AbortError' });
+  expect(statements, 'nobody waits for the second window').toHaveBeenCalledTimes(2);
+  for (const brokenAt of [WINDOW_ENTRIES + 100, WINDOW_ENTRIES + 1, WINDOW_ENTRIES]) {
+    await chains.tamper(
+      `update audit_entries set claim = claim || ' ' where chain_id = $1 and seq = $2`,
+      chain,
+      brokenAt,
+    );
+    expect(await verify(chain)).toMatchObject({ ok: false, brokenAt, check: 'link', entries: brokenAt - 1 });
   }
-  expect(await verify(chain)).toMatchObject({ ok: true, entries: 2_250 });
-  await sql.query(`set session_replication_role = 'replica'`);
-  await sql.query(`update audit_entries set claim = claim || ' ' where chain_id = $1 and seq = 2_100`, [chain]);
-  await sql.query(`set session_replication_role = 'origin'`);
-  expect(await verify(chain)).toMatchObject({ ok: false, brokenAt: 2_100, check: 'link' });
 });

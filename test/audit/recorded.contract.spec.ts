@@ -1,5 +1,6 @@
 /** No change without its entry: a statement whose chain can't be appended to changes nothing at all. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AuditService } from '../../src/audit/audit.service.js';
 import { encodeId, newId } from '../../src/kernel/ids.js';
 import { cancelIfLive } from '../../src/runs/cancel.sql.js';
 import { releaseIfHeld } from '../../src/runs/claim.sql.js';
@@ -8,6 +9,7 @@ import { settleIfOrphaned } from '../../src/runs/settle.sql.js';
 import { submitIfNew } from '../../src/runs/submit.sql.js';
 import { leaveIfAlive, reapIfExpired, registerIfNew } from '../../src/runs/worker.sql.js';
 import { Ground } from '../runs/ground.fixture.js';
+import { readChain, recompute } from './recompute.fixture.js';
 
 let ground: Ground;
 beforeAll(async () => {
@@ -112,5 +114,54 @@ describe("the installation's chain", () => {
       ).rows.map((row) => row.action);
     expect(await actions(stopping)).toEqual(['worker.joined', 'worker.draining', 'worker.stopped']);
     expect(await actions(losing)).toEqual(['worker.joined', 'worker.lost']);
+  });
+});
+
+describe('one chain', () => {
+  it('F136 that fifty writers write the first entry of at once begins with one of them, and has them all', async () => {
+    const [organizationId, chain] = [newId(), `org_first_${newId()}`];
+    await ground.sql.query('insert into organizations (id, name) values ($1, $2)', [
+      organizationId,
+      `o-${organizationId}`,
+    ]);
+    await ground.sql.query('insert into audit_heads (chain_id, organization_id) values ($1, $2)', [
+      chain,
+      organizationId,
+    ]);
+    const pool = ground.db.pool(50);
+    const made = await Promise.all(
+      Array.from({ length: 50 }, () => submitIfNew(pool, [ground.newRun({ organizationId, chain })])),
+    );
+    const stored = await readChain(ground.sql, chain);
+    expect(recompute(chain, stored)).toBeUndefined();
+    expect(stored.head.seq).toBe(50);
+    expect(new Set(made.flat().map(({ receipt }) => receipt))).toEqual(
+      new Set(stored.entries.map(({ seq, link }) => `${chain}:${seq}:${link}`)),
+    );
+  });
+
+  it('S4-10 S4-107 that four replicas write to at once, 500 changes each, has no gap, no fork and no lost entry', {
+    timeout: 120_000,
+  }, async () => {
+    const before = await readChain(ground.sql, ground.chain);
+    const replicas = Array.from({ length: 4 }, () => ground.db.pool(4));
+    const change = async (pool: (typeof replicas)[number], n: number): Promise<string[]> => {
+      const run = ground.newRun();
+      const receipts = (await submitIfNew(pool, [run])).map(({ receipt }) => receipt);
+      // Every other one is canceled too: the writers do different things.
+      if (n % 2 === 1) return receipts;
+      return [...receipts, ...(await cancelIfLive(pool, [ground.cancel(run.id)])).map(({ receipt }) => receipt ?? '')];
+    };
+    const receipts = (
+      await Promise.all(replicas.flatMap((pool) => Array.from({ length: 334 }, (_, n) => change(pool, n))))
+    ).flat();
+    expect(receipts).toHaveLength(4 * 501);
+    const after = await readChain(ground.sql, ground.chain);
+    expect(recompute(ground.chain, after)).toBeUndefined();
+    expect(after.head.seq).toBe(before.head.seq + receipts.length);
+    const written = after.entries.slice(before.entries.length).map(({ seq, link }) => `${ground.chain}:${seq}:${link}`);
+    expect(new Set(receipts)).toEqual(new Set(written));
+    const verified = await new AuditService(ground.pool).verify(ground.chain);
+    expect(verified).toMatchObject({ ok: true, entries: after.head.seq });
   });
 });

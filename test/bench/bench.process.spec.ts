@@ -92,7 +92,7 @@ it.each(['SIGINT', 'SIGTERM'] as const)(
 it('says what it can measure, and refuses what it can’t', async () => {
   const help = await finishOf(await bench('--help'));
   expect(help).toMatchObject({ code: 0, stderr: '' });
-  for (const part of ['submit', 'drain', 'command', 'start', 'wait', 'http', 'output', 'viewer']) {
+  for (const part of ['submit', 'drain', 'command', 'start', 'wait', 'http', 'output', 'viewer', 'audit']) {
     expect(help.stdout).toContain(part);
   }
   const unknown = await finishOf(await bench('--only', 'speed'));

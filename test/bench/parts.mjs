@@ -170,5 +170,48 @@ async function viewer(ground, { quick }) {
   return [figure];
 }
 
+/** A chain with nothing in it but what is appended here: by the same function as everything, a thousand at a time. */
+async function fillChain({ sql }, chain, n) {
+  for (let done = 0; done < n; done += 1_000) {
+    await sql.query(
+      `select count(*) from audit_append(array_fill($1::text, array[1000]),
+         (select array_agg(jsonb_build_object(
+            'action', 'bench.made', 'object', 'run_01h455vb4pex5vsknk084sn02q', 'principal', 'tok_01h455vb4pex5vsknk084sn02q',
+            'principalName', 'bench', 'kind', 'noop', 'queue', 'default', 'origin', 'api',
+            'specDigest', 'sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a', 'n', $2 + i))
+          from generate_series(1, 1000) as i),
+         array_fill(null::uuid, array[1000]))`,
+      [chain, done],
+    );
+  }
+}
+
+async function audit(ground, { quick }) {
+  const key = Buffer.alloc(32, 7).toString('base64');
+  const { client, pid } = await ground.replica({ ...API_ONLY, CAPSTAN_AUDIT_KEY: key });
+  const { chain } = await client.call('GET', '/v1/audit/verify');
+  const n = quick ? 50_000 : 1_000_000;
+  const filling = await timed(() => fillChain(ground, chain, n));
+  await ground.sql.query('vacuum analyze audit_entries');
+  const memory = await watchMemory(pid);
+  const verify = async () => {
+    const { ok, entries } = await client.call('GET', '/v1/audit/verify');
+    if (!ok || entries < n) throw new Error(`the chain does not verify: ${entries} of ${n} entries hold`);
+  };
+  const took = median(await series(quick ? 2 : 5, () => timed(verify)));
+  const grownBytes = memory.stop();
+  const pages = async (query) => series(quick ? 5 : 50, () => timed(() => client.call('GET', `/v1/audit?${query}`)));
+  const [newest, byAction] = [await pages('limit=50'), await pages('limit=50&action=bench.made')];
+  const nothing = await series(quick ? 2 : 5, () => timed(() => client.call('GET', '/v1/audit?principal=nobody')));
+  return [
+    rate('entries appended, 1,000 a statement', n, filling),
+    rate('entries verified over HTTP', n, took),
+    { what: 'memory of the replica meanwhile, above idle', value: grownBytes / MIB, unit: 'MiB', n: memory.samples },
+    times('a page of 50 entries', newest),
+    times('a page of 50 entries of an action', byAction),
+    times('a page of a principal that did nothing: as far as it looks', nothing),
+  ];
+}
+
 /** In the order of measuring: what fills the tables comes last. */
-export const PARTS = Object.freeze({ start, wait, http, viewer, output, command, submit, drain });
+export const PARTS = Object.freeze({ start, wait, http, viewer, output, command, submit, drain, audit });

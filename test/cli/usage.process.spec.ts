@@ -25,7 +25,8 @@ describe('help', () => {
       'logs ID',
       'cancel ID',
       'workers',
-      'audit verify',
+      'audit',
+      'verify FILE...',
       'config show',
     ]) {
       expect(stdout).toContain(`${command} `);

@@ -24,6 +24,13 @@ const MACHINE = 'src/runs/run.machine.ts';
 const DECIDE = 'src/kernel/machine.ts';
 const GROUND = 'migrations/0001_ground.sql';
 const CHAIN = 'src/audit/chain.rules.ts';
+const CHAIN_SQL = 'src/audit/chain.sql.ts';
+const VERIFYING = 'src/audit/audit.service.ts';
+const KNOWLEDGE = 'src/audit/chain-knowledge.ts';
+const CHAIN_LINE = 'src/audit/chain-line.ts';
+const RECHECK = 'src/audit/recheck.loop.ts';
+const ENTRIES = 'src/audit/entries.service.ts';
+const ENTRIES_SQL = 'src/audit/entries.sql.ts';
 const LANE = 'src/platform/db/lane.ts';
 const DB = 'src/platform/db/db.ts';
 const MIGRATE = 'src/platform/db/migrate.ts';
@@ -53,6 +60,22 @@ const EXECUTOR = 'src/execution/executor.ts';
 const CAPTURE = 'src/execution/capture.ts';
 const EXECUTIONS = 'test/execution/executor.unit.spec.ts';
 
+const GUARD = 'src/access/access.guard.ts';
+const REFUSALS = 'src/access/refusals.service.ts';
+const WORKERS = 'src/runs/workers.service.ts';
+const REFUSED = 'test/audit/refused.api.spec.ts';
+const WORKERS_API = 'test/runs/workers.api.spec.ts';
+const COVERAGE = 'test/audit/coverage.contract.spec.ts';
+const COVERAGE_API = 'test/audit/coverage.api.spec.ts';
+const ATTACKED = 'test/audit/attack.contract.spec.ts';
+
+const EVIDENCE = 'migrations/0004_evidence.sql';
+const KEYS = 'src/audit/key.sql.ts';
+const KEY_SERVICE = 'src/audit/key.service.ts';
+const KEY_API = 'test/audit/key.api.spec.ts';
+const BUNDLES = 'src/audit/bundle.service.ts';
+const BUNDLE_API = 'test/audit/bundle.api.spec.ts';
+
 const STATEMENTS = 'test/runs/statements.contract.spec.ts';
 const RACES = 'test/runs/races.contract.spec.ts';
 const QUEUE = 'test/runs/queue.contract.spec.ts';
@@ -65,6 +88,11 @@ const TABLE = 'test/runs/run.machine.unit.spec.ts';
 const MODEL = 'test/runs/protocol.model.spec.ts';
 const CHAINS = 'test/audit/chain.contract.spec.ts';
 const CHAIN_RULES = 'test/audit/chain-rules.unit.spec.ts';
+const WINDOWS = 'test/audit/windows.contract.spec.ts';
+const RECHECKS = 'test/audit/recheck.contract.spec.ts';
+const ENTRY_LISTS = 'test/audit/entries.contract.spec.ts';
+const ENTRY_API = 'test/audit/entries.api.spec.ts';
+const VERIFY_API = 'test/audit/verify.api.spec.ts';
 const RECORDED = 'test/audit/recorded.contract.spec.ts';
 const ACCESSES = 'test/access/access.contract.spec.ts';
 const MIGRATES = 'test/platform/db/migrate.contract.spec.ts';
@@ -141,6 +169,23 @@ const KEEPER_RULES = 'src/execution/keeper/keeper.rules.ts';
 const KEEPER_RULES_SPEC = 'test/execution/keeper/keeper-rules.unit.spec.ts';
 const KEEPER_OUTAGE = 'test/execution/keeper/outage.process.spec.ts';
 const LAST_TRY = 'test/runs/last-try.contract.spec.ts';
+
+const TIMESTAMP = 'src/verifier/rfc3161.ts';
+const TOKEN_PARTS = 'src/verifier/signed-data.ts';
+const DER = 'src/verifier/der.ts';
+const TOKENS = 'test/verifier/rfc3161.contract.spec.ts';
+const DER_UNITS = 'test/verifier/der.unit.spec.ts';
+const TSA = 'src/audit/tsa.ts';
+const TSA_CLIENT = 'test/audit/tsa.contract.spec.ts';
+const ANCHORS = 'src/audit/anchors.sql.ts';
+const ANCHOR_LOOP = 'src/audit/anchor.loop.ts';
+const ANCHORED = 'test/audit/anchors.contract.spec.ts';
+
+const VERIFY = 'test/verifier/verify.unit.spec.ts';
+const JOINED = 'test/verifier/join.unit.spec.ts';
+const STAMPED = 'test/verifier/anchors.contract.spec.ts';
+const STRICT = 'src/verifier/json.ts';
+const VERIFIER = (name) => `src/verifier/${name}.ts`;
 
 /** @type {readonly Mutation[]} */
 export const MUTATIONS = [
@@ -510,22 +555,113 @@ export const MUTATIONS = [
     `to_char(p_at at time zone 'UTC',`,
     'to_char(p_at,',
   ]),
-  mutation('a missing entry is not seen', CHAIN, CHAIN_RULES, ['if (entry.seq !== position.seq + 1)', 'if (false)']),
-  mutation('another previous link is not seen', CHAIN, CHAIN_RULES, [
-    'if (entry.prev !== position.link)',
-    'if (false)',
+  mutation('a missing entry is not seen', CHAIN_SQL, CHAINS, [
+    'when e.seq <> lag(e.seq, 1, asked.seq) over chain + 1 then',
+    'when false then',
   ]),
-  mutation('another content is not seen', CHAIN, CHAINS, [
-    'if (entry.link !== linkOf(chain, entry.seq, entry.prev, entry.claim))',
-    'if (false)',
+  mutation('entries that end too soon are not seen', VERIFYING, CHAINS, [
+    'if (after.seq < until) return',
+    'if (check) return',
   ]),
-  mutation('another head is not seen', CHAIN, CHAINS, [
-    'return position.link === head.link ? undefined',
-    'return true ? undefined',
+  mutation('another previous link is not seen', CHAIN_SQL, CHAINS, [
+    `when e.prev <> lag(e.link, 1, pg_catalog.decode(asked.link, 'hex')) over chain then`,
+    'when false then',
   ]),
-  mutation('a chain that grew shorter is not seen', 'src/audit/audit.service.ts', CHAINS, [
-    'head.seq < Math.max(furthest, lastSeq)',
-    'false',
+  mutation('what the first entry of a window follows is not compared', CHAIN_SQL, WINDOWS, [
+    'coalesce((select link from audit_entries where chain_id = ${chain} and seq = ${seq - 1}),',
+    'coalesce(null,',
+  ]),
+  mutation('another content is not seen', CHAIN_SQL, CHAINS, ['when e.link <> ${linkOf(sql)} then', 'when false then']),
+  mutation('another link than the format says', 'src/audit/link.sql.ts', CHAINS, [
+    '"loomseal-chain-v1","install_id"',
+    '"loomseal-chain-v1", "install_id"',
+  ]),
+  mutation('another head is not seen', CHAIN, CHAINS, ['linkAtHead !== null && linkAtHead !== link', 'false']),
+  mutation('a head that was moved back is not seen', CHAIN, CHAINS, ['lastSeq > seq', 'lastSeq < 0']),
+  mutation('a chain that grew shorter is not seen', CHAIN, CHAINS, [
+    'seen && linkAtSeen !== seen.link',
+    'seen && !seen',
+  ]),
+  mutation('a chain that leads elsewhere is not seen', CHAIN, CHAINS, [
+    'seen && linkAtSeen !== seen.link',
+    'seen && linkAtSeen === null',
+  ]),
+  mutation('a stray anchor is not seen', CHAIN, WINDOWS, ['strayAnchor === null ? undefined', 'true ? undefined']),
+  mutation('an anchor of an entry that is gone counts', CHAIN_SQL, WINDOWS, [
+    'e.link is distinct from a.link',
+    'e.link <> a.link',
+  ]),
+  mutation('the last break is named, not the first', CHAIN, CHAIN_RULES, [
+    'first.brokenAt <= each.brokenAt',
+    'first.brokenAt > each.brokenAt',
+  ]),
+  mutation('a head that led nowhere is remembered', VERIFYING, WINDOWS, ['if (!standBreak) knowledge', 'knowledge']),
+  mutation('a window that holds takes a break back', VERIFYING, WINDOWS, ['else if (isWhole)', 'else']),
+  mutation('a window is only verified up to where nothing is', VERIFYING, WINDOWS, [
+    'to: Math.min(to ?? seq, seq)',
+    'to: to ?? seq',
+  ]),
+  mutation('a recomputation that nobody waits for goes on', VERIFYING, CHAINS, [
+    '      signal.throwIfAborted();\n',
+    '',
+  ]),
+  mutation('who goes away ends what others wait for', CHAIN_LINE, CHAIN_RULES, ['if (place.askers.size === 0) ', '']),
+  mutation('somebody joins a recomputation that is over', CHAIN_LINE, CHAIN_RULES, [' && !over.signal.aborted', '']),
+  mutation('a recomputation under way is shared', CHAIN_LINE, CHAIN_RULES, ['      .slice(1)\n', '']),
+  mutation('a break is told again and again', KNOWLEDGE, CHAIN_RULES, [
+    'if (known.broken?.brokenAt === broken.brokenAt && known.broken.check === broken.check) return;',
+    '',
+  ]),
+  mutation('an older verification takes a break back', KNOWLEDGE, CHAIN_RULES, [
+    'if (known.broken !== before) return;',
+    '',
+  ]),
+  mutation('a pass moves on behind what was not checked', RECHECK, RECHECKS, [
+    'walk.after = { seq: brokenAt - 1,',
+    'walk.after = { seq: until,',
+  ]),
+  mutation('a pass never begins anew', RECHECK, RECHECKS, [`chains.length < CHAINS ? ''`, `chains.length < 0 ? ''`]),
+  mutation('the loop takes no rest', RECHECK, RECHECKS, ['this.tookMs * IDLE_SHARE', '0']),
+  mutation('a search looks at a whole chain at once', ENTRIES, ENTRY_LISTS, [
+    'isIndexed(filter) ? from',
+    'true ? from',
+  ]),
+  mutation('a search has no end', ENTRIES, ENTRY_LISTS, ['performance.now() >= untilMs', 'performance.now() < 0']),
+  mutation('`after` includes its instant', ENTRIES, ENTRY_LISTS, ['after.getTime() + 1', 'after.getTime()']),
+  mutation('a refusal about a run is not found by its object', ENTRIES_SQL, ENTRY_LISTS, [
+    'objectRunId === undefined\n    ? { place }',
+    "objectRunId === undefined\n    ? { place }\n    : objectRunId !== ''\n      ? { place: sql`e.run_id = ${objectRunId} and ${says(sql, 'object', object)}` }",
+  ]),
+  mutation('a text is searched as it is, not as it stands there', ENTRIES_SQL, ENTRY_LISTS, [
+    '${canonicalJson(value)}',
+    '"${value}"',
+  ]),
+  mutation('a receipt beyond the head holds', ENTRIES, ENTRY_LISTS, ['!found?.isLed', '!found']),
+  mutation('a receipt of rewritten content holds', ENTRIES, ENTRY_LISTS, [': !found.isWhole', ': found.seq < 0']),
+  mutation('a receipt of another entry holds', ENTRIES, ENTRY_LISTS, ['found.link !== receipt.link', 'found.seq < 0']),
+  mutation("another organization's receipt is answered", ENTRIES, ENTRY_API, [
+    '!(isOwn || receipt.chain === (await this.audit.installationChain()))',
+    '!receipt.chain',
+  ]),
+  mutation("the installation's entries are for everybody", ENTRIES, ENTRY_LISTS, [
+    'isOwn || caller.isInstallationAdmin',
+    'true',
+  ]),
+  mutation("the installation's chain is for everybody", VERIFYING, VERIFY_API, [
+    'if (!caller.isInstallationAdmin) {',
+    'if (!caller.chain) {',
+  ]),
+  mutation("another chain's cursor is taken", 'src/audit/entry.dto.ts', ENTRY_API, [
+    'place && place.chain !== chain',
+    'place && !chain',
+  ]),
+  mutation('a damaged cursor is taken', 'src/audit/entry-cursor.rules.ts', CHAIN_RULES, [
+    'return entryCursorOf(place) === cursor ? place : undefined;',
+    'return place;',
+  ]),
+  mutation('an answer of events without a result ends in order', 'src/audit/progress-stream.ts', VERIFY_API, [
+    'if (!this.out?.writableEnded) this.out?.destroy();',
+    'this.out?.end();',
   ]),
   // decisions
   mutation('a row applies when one of its guards holds', DECIDE, TABLE, [
@@ -589,7 +725,10 @@ export const MUTATIONS = [
     `if (server.encoding !== 'UTF8')`,
     'if (false)',
   ]),
-  mutation('a revoked token is taken', ACCESS, ACCESSES, [' and revoked_at is null', '']),
+  mutation('a revoked token is taken', ACCESS, ACCESSES, [
+    'revoked_at is not null as is_revoked',
+    'false as is_revoked',
+  ]),
   mutation('a revoked token is remembered for too long', SERVICE, ACCESSES, [
     'const REMEMBER_MS = 2_000',
     'const REMEMBER_MS = 20_000',
@@ -1535,4 +1674,368 @@ export const MUTATIONS = [
     'test/replica/drain.process.spec.ts',
     [`case when drained_by is null then 'live' else 'draining' end, drained_by`, `'live', null`],
   ),
+  // Timestamps by an outside authority.
+  mutation('a timestamp of another link is accepted', TIMESTAMP, TOKENS, [
+    "  if (!isSame(imprint, digest('sha256', Buffer.from(link, 'hex')))) throw refused('the timestamp is of another link');\n",
+    '',
+  ]),
+  mutation('a timestamp counts whatever it digests with', TIMESTAMP, TOKENS, [
+    "  if (HASHES[readAlgorithm(imprint).oid] !== 'sha256') throw refused('the timestamp is not of a SHA-256 digest');\n",
+    '  readAlgorithm(imprint);\n',
+  ]),
+  mutation('a timestamp of no day of the calendar is accepted', TIMESTAMP, TOKENS, [
+    "  if (!isInCalendar) throw refused('the time in the timestamp is not in the calendar');\n",
+    '',
+  ]),
+  mutation('any certificate dates', TIMESTAMP, TOKENS, ['named.find(isForTimestamping)', 'named[0]']),
+  mutation('any certificate is the signer of a timestamp', TIMESTAMP, TOKENS, [
+    'return isSame(sid.content, issuerAndSerial);',
+    'return true;',
+  ]),
+  mutation('a signer that is named by its key is anybody', TIMESTAMP, TOKENS, [
+    'identifier !== undefined && isSame(sid.content, octetsOf(identifier))',
+    'identifier === undefined',
+  ]),
+  mutation('a timestamp need not be what was signed', TIMESTAMP, TOKENS, [
+    'signed?.tag !== TAG.octets || !isSame(signed.content, digest(hash, content))',
+    'signed?.tag !== TAG.octets',
+  ]),
+  mutation('anything that was signed is a timestamp', TIMESTAMP, TOKENS, [
+    'type?.tag !== TAG.oid || oidText(type) !== TST_INFO',
+    'type?.tag !== TAG.oid',
+  ]),
+  mutation('a certificate need not be the one that the signer named', TIMESTAMP, TOKENS, [
+    "  if (!holds) throw refused('the certificate is not the one that the signer named');\n",
+    '',
+  ]),
+  mutation('a certificate that hides in another is read', TIMESTAMP, TOKENS, [
+    'if (isSame(certificate.raw, der)) return certificate;',
+    'return certificate;',
+  ]),
+  mutation("a timestamp's signature need not hold", TIMESTAMP, TOKENS, [
+    "  if (!holds) throw refused('the signature of the timestamp does not hold');\n",
+    '',
+  ]),
+  mutation('a signature may use another digest than its signer says', TIMESTAMP, TOKENS, [
+    "  if ((scheme.hash ?? hash) !== hash) throw refused('the signature uses another digest than its signer');\n",
+    '',
+  ]),
+  mutation('an attribute of a signer counts the second time', TOKEN_PARTS, TOKENS, [
+    "    if (found.has(oid)) throw refused('the signer says an attribute twice');\n",
+    '',
+  ]),
+  mutation('an attribute of a signer has values to choose from', TOKEN_PARTS, TOKENS, ['    values.end();\n', '']),
+  mutation('bytes behind a token are passed over', TOKEN_PARTS, TOKENS, [
+    "'the timestamp token');\n  const contentInfo = file.open(TAG.sequence);\n  file.end();\n",
+    "'the timestamp token');\n  const contentInfo = file.open(TAG.sequence);\n",
+  ]),
+  mutation('a length in DER may be written long', DER, DER_UNITS, [
+    "    if (length < 0x80 || length < 256 ** (size - 1)) this.refuse('has a length that is not in its shortest form');\n",
+    '',
+  ]),
+  mutation('a value in DER may go beyond the end', DER, DER_UNITS, [
+    "    if (length > this.bytes.length - from) this.refuse('ends too early');\n",
+    '',
+  ]),
+  mutation('an authority may answer another request', TSA, TSA_CLIENT, ['stamp.nonce !== nonce', 'false']),
+  mutation('an authority may answer without end', TSA, TSA_CLIENT, ['size > LONGEST_ANSWER_BYTES', 'false']),
+  mutation("an authority's redirect is followed", TSA, TSA_CLIENT, ["redirect: 'manual'", "redirect: 'follow'"]),
+  mutation("an authority's refusal is read as an answer", TSA, TSA_CLIENT, ['!GRANTED.includes(status)', 'false']),
+  mutation('several replicas have one chain dated', ANCHORS, ANCHORED, [
+    '      where t.until <= db_clock()                            -- another was faster: the turn is his\n',
+    '',
+  ]),
+  mutation('a chain is dated before its interval is over', ANCHORS, ANCHORED, [
+    "        and coalesce(newest.created_at, '-infinity') <= db_clock() - ${intervalMs} * interval '1 millisecond'\n",
+    '        and ${intervalMs}::float8 > 0\n',
+  ]),
+  mutation('a chain that did not grow is dated again', ANCHORS, ANCHORED, [
+    'where h.seq > coalesce(newest.seq, 0)',
+    'where true',
+  ]),
+  mutation('a turn to have a chain dated never ends', ANCHORS, ANCHORED, [
+    "        and coalesce(t.until, '-infinity') <= db_clock()\n",
+    '        and t.until is null\n',
+  ]),
+  mutation('an anchor is stored for an entry that changed', ANCHORS, ANCHORED, [
+    "      and link = decode(${anchor.link}, 'hex')               -- what was timestamped is what stands there\n",
+    '',
+  ]),
+  mutation('an anchor is stored though its time is before the entry', ANCHOR_LOOP, ANCHORED, [
+    '    if (fault) return fault;\n',
+    '',
+  ]),
+  mutation('an authority that is silent holds up a stop', TSA, TSA_CLIENT, [
+    'AbortSignal.any([signal, outOfTime])',
+    'outOfTime',
+  ]),
+  // No change without its entry, and who is refused.
+  mutation('a revoked token acts', GUARD, REFUSED, ['if (!identity || identity.isRevoked) {', 'if (!identity) {']),
+  mutation('a revoked token leaves no trace', GUARD, REFUSED, [
+    "      if (identity) this.refusals.note(identity.caller, refusalOf('unauthorized', request));\n",
+    '',
+  ]),
+  mutation('what is forbidden leaves no trace', GUARD, REFUSED, [
+    "        this.refusals.note(caller, refusalOf('forbidden', request));\n",
+    '',
+  ]),
+  mutation('every fault counts as a refusal', GUARD, REFUSED, [" && thrown.code === 'forbidden'", '']),
+  mutation(
+    'an entry about a refusal bears what was asked for',
+    GUARD,
+    REFUSED,
+    ["route: (routeOptions.url ?? '')", "route: `${routeOptions.url ? '' : ''}${request.url}`"],
+    [
+      '{ method, routeOptions }: FastifyRequest): Refusal {\n',
+      'request: FastifyRequest): Refusal {\n  const { method, routeOptions } = request;\n',
+    ],
+  ),
+  mutation('a flood of refused attempts fills the chain', REFUSALS, REFUSED, [
+    'if (nowMs < minute.untilMs) {',
+    'if (nowMs < 0) {',
+  ]),
+  mutation('refused attempts that were not written are forgotten', REFUSALS, REFUSED, [
+    '      minute.untold += 1;\n',
+    '',
+  ]),
+  mutation('refusals that could not be written are forgotten', REFUSALS, REFUSED, [
+    '        minute.untold += suppressed + 1;\n',
+    '',
+  ]),
+  mutation('every refusal that is not written is told', REFUSALS, REFUSED, [
+    'if (!this.isFailing) {',
+    'if (suppressed >= 0) {',
+  ]),
+  mutation('a revoked token costs a statement each time', SERVICE, REFUSED, [
+    'this.remembered.set(memo, { identity,',
+    'if (!identity.isRevoked) this.remembered.set(memo, { identity,',
+  ]),
+  mutation('anybody takes workers out of service', WORKERS, WORKERS_API, [
+    'if (!caller.isInstallationAdmin) {',
+    'if (caller.chain === undefined) {',
+  ]),
+  mutation('a drain said again answers the receipt of an older one', DRAIN, WORKERS_API, [
+    'order by seq desc\n    limit 1',
+    'order by seq\n    limit 1',
+  ]),
+  mutation('what put a worker where it is, is looked for in every entry', DRAIN, 'test/runs/reads.contract.spec.ts', [
+    '      and run_id is null\n      and action = any',
+    '      and action = any',
+  ]),
+  mutation('a drain said again has no receipt', WORKERS, COVERAGE_API, [
+    'receipt: await findCause(this.pools.submit, to, change)',
+    'receipt: null',
+  ]),
+  mutation('a change is answered without its receipt', 'src/runs/runs.controller.ts', COVERAGE_API, [
+    '    withReceipt(reply, receipt);\n    return runDto(run);',
+    '    void receipt;\n    return runDto(run);',
+  ]),
+  mutation('a worker joins without saying who', WORKER, COVERAGE, [
+    "'principal', ${entry.object}::text, 'principalName', l.name,\n                               'kind'",
+    "'kind'",
+  ]),
+  mutation('a requeue leaves no entry', SETTLE, COVERAGE, [
+    "    change as (\n      select run_id, chain, payload, state as result from ended\n      union all\n      select run_id, chain, payload, 'requeued' from requeued\n    ),",
+    '    change as (\n      select run_id, chain, payload, state as result from ended\n    ),',
+  ]),
+  mutation('nobody says that a transition is audited', MACHINE, COVERAGE, [
+    "'unchanged', {\n    audited: true,\n    event: 'run.cancel_requested',",
+    "'unchanged', {\n    event: 'run.cancel_requested',",
+  ]),
+  mutation('a refused change was made all the same', SUBMIT, 'test/audit/recorded.api.spec.ts', [
+    '    cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a   -- joined to nothing: it runs once`,',
+    "    cross join lateral (select n as entry, 'c:1:x' as receipt from generate_series(1, cardinality(e.run_ids)) n) a`,",
+  ]),
+  mutation('anchors may be changed', 'migrations/0004_evidence.sql', 'test/runs/ended.contract.spec.ts', [
+    'before update or delete or truncate on audit_anchors',
+    'before delete or truncate on audit_anchors',
+  ]),
+  mutation('an anchor that no longer equals its entry is passed over', 'src/audit/chain.rules.ts', ATTACKED, [
+    "strayAnchor === null ? undefined : { brokenAt: strayAnchor, check: 'anchor' },",
+    'strayAnchor === null ? undefined : undefined,',
+  ]),
+  mutation('a receipt of another entry holds', 'src/audit/entries.service.ts', ATTACKED, [
+    'found.link !== receipt.link',
+    'found.seq !== receipt.seq',
+  ]),
+  mutation('verifier: a repeated member is taken', STRICT, VERIFY, [
+    'if (members.has(name))',
+    'if (name === undefined)',
+  ]),
+  mutation('verifier: bytes that are no UTF-8 are taken', STRICT, VERIFY, [
+    'if (!isUtf8(bytes))',
+    'if (bytes.length < 0)',
+  ]),
+  mutation('verifier: half a surrogate pair is taken', STRICT, VERIFY, ['pair.isWellFormed()', "pair !== ''"]),
+  mutation('verifier: a number is rounded', STRICT, VERIFY, ['<= MAX_INTEGER', '<= MAX_INTEGER + 1n']),
+  mutation('verifier: 2^53 is refused', STRICT, VERIFY, ['<= MAX_INTEGER', '< MAX_INTEGER']),
+  mutation('verifier: something may follow the document', STRICT, VERIFY, [
+    'if (this.at < this.bytes.length)',
+    'if (this.at < 0)',
+  ]),
+  mutation('verifier: nesting is without bounds', STRICT, VERIFY, ['if (depth > MAX_DEPTH)', 'if (depth < 0)']),
+  mutation('verifier: members are sorted in another way', STRICT, VERIFY, ['(a < b ? -1 : 1)', 'a.localeCompare(b)']),
+  mutation('verifier: objects are open', VERIFIER('schema'), VERIFY, [
+    'const reader = readers.get(name) ?? refuse(at, `"${shown(name)}" is unknown there`);',
+    'const reader = readers.get(name) ?? (() => undefined);',
+  ]),
+  mutation('verifier: base64 is taken in any spelling', VERIFIER('schema'), VERIFY, [
+    "if (bytes.toString('base64') !== read)",
+    'if (read === undefined)',
+  ]),
+  mutation('verifier: any day is a day', VERIFIER('time'), VERIFY, ['.startsWith(second)', ".startsWith('2')"]),
+  mutation('verifier: no signature is looked at', VERIFIER('signature'), VERIFY, [
+    'verify(null, message, key, sig)',
+    'sig.length === 64',
+  ]),
+  mutation('verifier: a key may have any name', VERIFIER('signature'), VERIFY, [
+    'if (producer.key_id !== fingerprint)',
+    "if (producer.key_id === '')",
+  ]),
+  mutation('verifier: a foreign algorithm is passed over', VERIFIER('signature'), VERIFY, [
+    "alg !== 'ed25519'",
+    "alg === ''",
+  ]),
+  mutation('verifier: a key without a secret is taken', VERIFIER('signature'), VERIFY, [
+    'if (isWeak(producer.public_key))',
+    'if (producer.public_key.length < 0)',
+  ]),
+  mutation('verifier: a pin is only shown', VERIFIER('signature'), VERIFY, [
+    'pinned !== undefined && pinned !== fingerprint',
+    "pinned === ''",
+  ]),
+  mutation('verifier: links are not recomputed', VERIFIER('chain'), VERIFY, [
+    'if (linkOf && link !== linkOf(claim, seq, prev))',
+    'if (linkOf && !linkOf(claim, seq, prev))',
+  ]),
+  mutation('verifier: gaps are passed over', VERIFIER('chain'), VERIFY, ['seq - last.seq !== 1', 'seq - last.seq < 1']),
+  mutation('verifier: sequence numbers are added up as doubles', VERIFIER('chain'), VERIFY, [
+    'seq - last.seq !== 1',
+    'seq !== last.seq + 1',
+  ]),
+  mutation('verifier: an entry need not follow the one before', VERIFIER('chain'), VERIFY, [
+    'prev !== last.link',
+    "prev === 'x'",
+  ]),
+  mutation('verifier: the head may lie before the end', VERIFIER('chain'), VERIFY, [
+    'head.seq < last.seq',
+    'head.seq < 1',
+  ]),
+  mutation('verifier: the head may be of another branch', VERIFIER('chain'), VERIFY, [
+    'head.link !== last.link',
+    "head.link === ''",
+  ]),
+  mutation('verifier: an anchor may name anything', VERIFIER('anchors'), VERIFY, [
+    'if (!isMatched && !isHeadOnly)',
+    'if (isMatched && isHeadOnly)',
+  ]),
+  mutation('verifier: a declared head earns the anchored level', VERIFIER('anchors'), STAMPED, [
+    "const binds = isMatched ? (timestamp ? 'proof' : 'reference') : 'head only';",
+    "const binds = timestamp ? 'proof' : isMatched ? 'reference' : 'head only';",
+  ]),
+  mutation('verifier: a timestamp may be older than its entry', VERIFIER('anchors'), STAMPED, [
+    'entryAt !== undefined && genTimeMs',
+    "entryAt === '' && genTimeMs",
+  ]),
+  mutation('verifier: beats may miscount', VERIFIER('spans'), VERIFY, [
+    'count !== seq - (last',
+    'count < 0 + 0 * (last',
+  ]),
+  mutation('verifier: beats that nobody anchored count', VERIFIER('verify'), VERIFY, [
+    'if (isAnchored && spans)',
+    'if (spans)',
+  ]),
+  mutation('verifier: evidence is required of nobody', VERIFIER('evidence'), VERIFY, [
+    'if (requireEvidence && absent > 0)',
+    'if (requireEvidence && absent < 0)',
+  ]),
+  mutation('verifier: windows join across a gap', VERIFIER('join'), JOINED, [
+    'if (links.length > 0 && chain.from > next)',
+    'if (links.length > 0 && chain.from < 0)',
+  ]),
+  mutation('verifier: windows of two histories join', VERIFIER('join'), JOINED, [
+    'else if (known !== link)',
+    "else if (known === '')",
+  ]),
+  mutation('verifier: windows of two keys join', VERIFIER('join'), JOINED, [
+    'a.facts.fingerprint !== b.facts.fingerprint',
+    "a.facts.fingerprint === ''",
+  ]),
+  mutation('verifier: a file steers the terminal', VERIFIER('shown'), JOINED, ['.replace(UNSEEN,', ".replace('\\n',"]),
+  mutation('a second first key is recorded', KEYS, KEY_API, [
+    "        where chain_id = ${chain} and action in ('audit.key_recorded', 'audit.key_rotated')\n      )",
+    "        where chain_id = ${chain} and action = 'nothing'\n      )",
+  ]),
+  mutation('two first keys are recorded at once', EVIDENCE, KEY_API, [
+    "create unique index audit_entries_first_key on audit_entries (action) where action = 'audit.key_recorded';",
+    "create index audit_entries_first_key on audit_entries (action) where action = 'audit.key_recorded';",
+  ]),
+  mutation('a rotation said again is recorded again', KEYS, KEY_API, [
+    'where p.previous is distinct from ${fingerprint} ',
+    'where true ',
+  ]),
+  mutation('the first key stays the current one', KEYS, KEY_API, [
+    'order by seq desc\n    limit 1`,\n  );\n  return rows[0]?.fingerprint;',
+    'order by seq\n    limit 1`,\n  );\n  return rows[0]?.fingerprint;',
+  ]),
+  mutation('a replaced key goes on signing', KEY_SERVICE, KEY_API, [
+    'if (current === this.own.fingerprint) return this.own;',
+    'if (current !== undefined) return this.own;',
+  ]),
+  mutation('a replica with any key starts', KEY_SERVICE, KEY_API, [
+    '} else throw unknownKey(fingerprint, current?.fingerprint);',
+    '}',
+  ]),
+  mutation('who lost a race for the first key does not start', KEY_SERVICE, KEY_API, [
+    "if (errorCode(error) !== '23505') throw error;",
+    'throw error;',
+  ]),
+  mutation('anybody rotates the key', KEY_SERVICE, KEY_API, [
+    'if (!isInstallationAdmin) {',
+    'if (principal === undefined) {',
+  ]),
+  mutation('a lost key is replaced', 'src/boot.ts', 'test/audit/keys.process.spec.ts', [
+    'if (seed === undefined && isBundled && !(await keys.isRecorded()))',
+    'if (seed === undefined && isBundled)',
+  ]),
+  mutation('the file of a key is for everybody', 'src/replica/audit-key.ts', 'test/audit/keys.process.spec.ts', [
+    "open(draft, 'w', 0o600)",
+    "open(draft, 'w', 0o644)",
+  ]),
+  mutation('a broken chain is signed', BUNDLES, BUNDLE_API, [
+    'if (brokenAt !== undefined && check !== undefined) throw',
+    'if (brokenAt === 0 && check !== undefined) throw',
+  ]),
+  mutation('a break that is known is forgotten', BUNDLES, BUNDLE_API, [
+    'if (known) throw brokenChain(chain, known);',
+    'void known;',
+  ]),
+  mutation('a long chain that was never held counts as held', BUNDLES, BUNDLE_API, [
+    'isLong && this.audit.lastVerified(chain) !== undefined',
+    'isLong',
+  ]),
+  mutation('a bundle that does not verify is sent', BUNDLES, BUNDLE_API, [
+    'if (ok) return;',
+    'if (ok || failed) return;',
+  ]),
+  mutation('anchors outside the window go along', BUNDLES, BUNDLE_API, [
+    'listAnchors(this.pools.read, chain, from, to)',
+    'listAnchors(this.pools.read, chain, 1, Math.max(from, to, 1_000_000))',
+  ]),
+  mutation('a line for bundles without an end', 'src/audit/bundle-turns.ts', BUNDLE_API, [
+    'this.waiting > this.maxWaiting',
+    'this.waiting < 0',
+  ]),
+  mutation("another organization's run shows its window", 'src/audit/bundle.sql.ts', BUNDLE_API, [
+    'where run_id = ${run} and chain_id = ${chain}',
+    'where run_id = ${run}',
+  ]),
+  mutation('a file of before is written over', 'src/cli/bundle-file.ts', 'test/cli/audit-bundle.process.spec.ts', [
+    'if (found?.isFile() && !mayReplace) throw',
+    'if (found?.isFile() && mayReplace === undefined) throw',
+  ]),
+  mutation('a bundle is kept unread', 'src/cli/audit-bundle.ts', 'test/cli/audit-bundle.process.spec.ts', [
+    'if (!ok || !facts?.chain) {',
+    'if (!facts?.chain) {',
+  ]),
 ];

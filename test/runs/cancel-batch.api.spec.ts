@@ -12,7 +12,7 @@ afterAll(() => surface.close());
 
 function callerOf(organizationId: string): RequestCaller {
   const principal = { type: 'token' as const, id: encodeId('tok', newId()), name: 'test' };
-  return { organizationId, chain: encodeId('org', organizationId), principal };
+  return { organizationId, chain: encodeId('org', organizationId), principal, isInstallationAdmin: true };
 }
 
 it.each(['before', 'after'])(

@@ -1,6 +1,8 @@
 /** What the statements that are asked all the time read: only what they need, however much has piled up. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { encodeId, newId } from '../../src/kernel/ids.js';
 import type { Pool } from '../../src/platform/db/db.js';
+import { findCause, putIfUnchanged } from '../../src/runs/drain.sql.js';
 import { pulse } from '../../src/runs/pulse.sql.js';
 import { listRuns } from '../../src/runs/read.sql.js';
 import { findExpired } from '../../src/runs/worker.sql.js';
@@ -67,4 +69,20 @@ it('a page of what has not ended reads no run that has, in the same order and pa
   const last = first[2];
   const second = await list(last && { at: last.createdAt, id: last.id });
   expect([...first, ...second].map((run) => run.id)).toEqual([...ids].reverse());
+});
+
+it('why a worker is drained is found by what the entry is about, however many came after it', async () => {
+  const life = await ground.worker();
+  const change = { chain: ground.installation, object: encodeId('wrk', life), by: 'tok_test', byName: 'test' };
+  const [put] = await putIfUnchanged(ground.pool, 'draining', { ...change, worker: life, seen: 0 });
+  await ground.sql.query(
+    `select from audit_append(
+       array_fill($1::text, array[3000]),
+       array(select jsonb_build_object('action', 'worker.draining', 'object', $2 || n, 'name', 'x')
+             from generate_series(1, 3000) n),
+       array_fill(null::uuid, array[3000]))`,
+    [ground.installation, encodeId('wrk', newId())],
+  );
+  expect(await rowsRead('audit_entries', () => findCause(pool, 'draining', change))).toBeLessThan(20);
+  expect(await findCause(pool, 'draining', change)).toBe(put?.receipt);
 });

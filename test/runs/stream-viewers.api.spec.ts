@@ -62,6 +62,7 @@ const callerNamed = (name: string): RequestCaller => ({
   organizationId: surface.organizationId,
   chain: encodeId('org', surface.organizationId),
   principal: { type: 'token', id: name, name },
+  isInstallationAdmin: true,
 });
 
 /** A connection that takes what it is given only while it is let. */

@@ -102,7 +102,7 @@ describe('draining', () => {
     return rows.map(({ payload }) => payload);
   };
 
-  it('takes a worker out of service and puts it back, each with its receipt and its entry; said again nothing is written', async () => {
+  it('takes a worker out of service and puts it back, each with its receipt and its entry; said again it answers the same and writes nothing', async () => {
     const holder = await Holder.register(surface);
     const id = encodeId('wrk', holder.id);
     const drained = await ask(id, 'drain');
@@ -112,14 +112,14 @@ describe('draining', () => {
     const again = await ask(id, 'drain');
     expect(again.status).toBe(200);
     expect(again.json).toEqual(drained.json);
-    expect(again.headers['audit-receipt']).toBeUndefined();
+    expect(again.headers['audit-receipt']).toBe(drained.headers['audit-receipt']);
 
     const back = await ask(id, 'undrain');
     expect(back.status).toBe(200);
     expect(back.json).toMatchObject({ id, state: 'live' });
     const backAgain = await ask(id, 'undrain');
     expect(backAgain.json).toEqual(back.json);
-    expect(backAgain.headers['audit-receipt']).toBeUndefined();
+    expect(backAgain.headers['audit-receipt']).toBe(back.headers['audit-receipt']);
     expect(back.headers['audit-receipt']).toMatch(/^ins_\w+:\d+:[0-9a-f]{64}$/);
 
     const principal = expect.stringMatching(/^tok_/);
@@ -131,14 +131,47 @@ describe('draining', () => {
     ]);
   });
 
-  it('of one that was never drained is undone without a word in the chain', async () => {
+  it('of one that was never drained is undone without a word in the chain: the receipt is that of its joining', async () => {
     const holder = await Holder.register(surface);
-    const { status, json, headers } = await ask(encodeId('wrk', holder.id), 'undrain');
-    expect({ status, state: json.state, receipt: headers['audit-receipt'] }).toEqual({
-      status: 200,
-      state: 'live',
-      receipt: undefined,
-    });
+    const id = encodeId('wrk', holder.id);
+    const { status, json, headers } = await ask(id, 'undrain');
+    expect({ status, state: json.state }).toEqual({ status: 200, state: 'live' });
+    const session = await surface.session();
+    const { rows } = await session.query(
+      `select chain_id || ':' || seq || ':' || encode(link, 'hex') as receipt, action from audit_entries
+       where claim::jsonb -> 'payload' ->> 'object' = $1`,
+      [id],
+    );
+    expect(rows).toEqual([{ receipt: headers['audit-receipt'], action: 'worker.joined' }]);
+  });
+
+  it('answers a drain of a drained process that stops with the receipt of its own word, and that of the newest drain', async () => {
+    const holder = await Holder.register(surface);
+    const id = encodeId('wrk', holder.id);
+    await ask(id, 'drain');
+    await ask(id, 'undrain');
+    const second = (await ask(id, 'drain')).headers['audit-receipt'];
+    expect((await ask(id, 'drain')).headers['audit-receipt']).toBe(second);
+    const chain = (await installationChain(surface.pool)) ?? '';
+    await leaveIfAlive(surface.pool, holder.id, 'draining', { chain, object: id });
+    const stopping = (await ask(id, 'drain')).headers['audit-receipt'];
+    const seqOf = (receipt: string | undefined) => Number(receipt?.split(':')[1]);
+    expect(seqOf(stopping)).toBeGreaterThan(seqOf(second));
+  });
+
+  it('is for admins of the installation: another organization is answered 403, and nothing changes', async () => {
+    const holder = await Holder.register(surface);
+    const { token } = await surface.stranger();
+    for (const verb of ['drain', 'undrain']) {
+      // What it may not do is all that it learns: not whether there is such a worker.
+      for (const id of [holder.id, newId()]) {
+        const answer = await surface.send({ method: 'POST', path: `/v1/workers/${id}/${verb}`, token });
+        expect({ status: answer.status, code: answer.json.code }).toEqual({ status: 403, code: 'forbidden' });
+        expect(answer.headers['audit-receipt']).toBeUndefined();
+      }
+    }
+    expect(await shown(holder)).toMatchObject({ state: 'live' });
+    expect(await entriesOf(encodeId('wrk', holder.id))).toHaveLength(1);
   });
 
   it('leaves what runs alone: it is shown running, and ends as it likes', async () => {

@@ -92,6 +92,27 @@ export const credential: Parser<string> = {
   parse: matching(/^[\x21-\x7e]{24,255}$/),
 };
 
+/** The seed of an Ed25519 key: 32 bytes in base64, as `capstan audit keygen` prints it; base64url is taken too. */
+export const signingSeed: Parser<Buffer> = {
+  expects: '32 bytes in base64 (44 characters), as `capstan audit keygen` prints them',
+  parse: (text) => {
+    const seed = Buffer.from(text, 'base64');
+    const spellings = [seed.toString('base64'), seed.toString('base64url')];
+    return seed.length === 32 && spellings.includes(text) ? seed : undefined;
+  },
+};
+
+/** Stands in bundles as it is, so it can't hold a password. */
+export const timestampUrl: Parser<string> = {
+  expects: 'http:// or https:// URL without user, password and fragment',
+  parse: (text) => {
+    if (!/^https?:\/\//.test(text) || /\s/.test(text) || UNPRINTABLE.test(text) || !URL.canParse(text))
+      return undefined;
+    const { username, password, hash } = new URL(text);
+    return username === '' && password === '' && hash === '' ? text : undefined;
+  },
+};
+
 /** IP addresses and CIDR ranges in the order given, or `['*']` for all of them. */
 export const addressRanges: Parser<readonly string[]> = {
   expects: 'comma list of IP addresses and CIDR ranges, or * alone for all',

@@ -19,7 +19,7 @@ export interface Parser<T> {
   readonly parse: (text: string) => T | undefined;
 }
 
-export type SettingGroup = 'Database' | 'Server' | 'Worker' | 'Lease' | 'Runs' | 'Logging';
+export type SettingGroup = 'Database' | 'Server' | 'Worker' | 'Lease' | 'Runs' | 'Audit' | 'Logging';
 
 /** What holds when nothing is set. `shown` is text of the setting when `literal`, otherwise a description. */
 export interface Fallback<T> {

@@ -13,7 +13,9 @@ import {
   oneOf,
   postgresUrl,
   queueNames,
+  signingSeed,
   size,
+  timestampUrl,
   workerName,
   workerNameFrom,
 } from './parsers.js';
@@ -176,6 +178,28 @@ export const SETTINGS = Object.freeze({
     value: addressRanges,
     default: { shown: 'none', value: () => [] },
     help: 'Private, loopback and other addresses that are not public to which runs may send requests.',
+  }),
+  auditKey: optional({
+    name: 'CAPSTAN_AUDIT_KEY',
+    group: 'Audit',
+    value: signingSeed,
+    unset: 'unset: no signed bundles; the embedded install keeps a key of its own',
+    secret: true,
+    help: 'What `capstan audit keygen` printed: signs audit bundles. The same on every replica.',
+  }),
+  tsaUrl: optional({
+    name: 'CAPSTAN_TSA_URL',
+    group: 'Audit',
+    value: timestampUrl,
+    unset: 'unset: no timestamps',
+    help: 'Time-stamping authority (RFC 3161) that dates the newest entry of each audit chain.',
+  }),
+  tsaIntervalMs: setting({
+    name: 'CAPSTAN_TSA_INTERVAL',
+    group: 'Audit',
+    value: duration('1m', '24h'),
+    default: '1h',
+    help: 'Time between two timestamps of a chain that grows.',
   }),
   logLevel: setting({
     name: 'CAPSTAN_LOG_LEVEL',

@@ -19,6 +19,8 @@ import { Routes } from './routes.js';
 import { Traffic } from './traffic.js';
 
 const MAX_BODY_BYTES = 1024 * 1024;
+/** The longest name in a path is a receipt: a chain, a number and a digest. */
+const MAX_PARAM_CHARS = 200;
 /** A whole request must have arrived within this, its headers within half of it. */
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than a balancer keeps an idle connection (60 s is usual), so that it never sends into a closing one. */
@@ -66,6 +68,7 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
     // A request that was sent before its sender could know is answered like any other.
     return503OnClosing: false,
     bodyLimit: MAX_BODY_BYTES,
+    routerOptions: { maxParamLength: MAX_PARAM_CHARS },
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     http: { headersTimeout: REQUEST_TIMEOUT_MS / 2, connectionsCheckingInterval: 5_000 },

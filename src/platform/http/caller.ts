@@ -10,6 +10,8 @@ export interface RequestCaller {
   readonly chain: string;
   /** `id` is a TypeID. */
   readonly principal: { readonly type: 'token'; readonly id: string; readonly name: string };
+  /** Whether it acts for the installation too: its own chain, its signing key, its workers. */
+  readonly isInstallationAdmin: boolean;
 }
 
 const callers = new WeakMap<FastifyRequest, RequestCaller>();
@@ -19,9 +21,14 @@ export function rememberCaller(request: FastifyRequest, caller: RequestCaller): 
   callers.set(request, caller);
 }
 
+/** The caller of a request that passed the guard; `undefined` on an open route. */
+export function callerOf(request: FastifyRequest): RequestCaller | undefined {
+  return callers.get(request);
+}
+
 /** Parameter of a handler: the caller of a request that passed the guard. */
 export const CurrentCaller = createParamDecorator((_: unknown, context: ExecutionContext): RequestCaller => {
-  const caller = callers.get(context.switchToHttp().getRequest<FastifyRequest>());
+  const caller = callerOf(context.switchToHttp().getRequest<FastifyRequest>());
   if (!caller) throw new Bug('an open route asked who its caller is');
   return caller;
 });

@@ -25,9 +25,14 @@ describe('the table of settings in Markdown', () => {
 
   it('F152 names each group once and says which settings can come as a file', () => {
     const groups = lines.flatMap((line) => /^\| \*\*(\w+)\*\* \|/.exec(line)?.[1] ?? []);
-    expect(groups).toEqual(['Database', 'Server', 'Worker', 'Lease', 'Runs', 'Logging']);
+    expect(groups).toEqual(['Database', 'Server', 'Worker', 'Lease', 'Runs', 'Audit', 'Logging']);
     const files = settingsTable().match(/\w+_FILE\b/g);
-    expect(files).toEqual(['DATABASE_URL_FILE', 'DATABASE_DIRECT_URL_FILE', 'CAPSTAN_BOOTSTRAP_TOKEN_FILE']);
+    expect(files).toEqual([
+      'DATABASE_URL_FILE',
+      'DATABASE_DIRECT_URL_FILE',
+      'CAPSTAN_BOOTSTRAP_TOKEN_FILE',
+      'CAPSTAN_AUDIT_KEY_FILE',
+    ]);
   });
 
   it('F152 reads the same on every machine: nothing of this one is in it', () => {

@@ -273,6 +273,47 @@ const CASES: { readonly [K in Key]: Case } = {
       'fd00::/8/8',
     ],
   },
+  auditKey: {
+    name: 'CAPSTAN_AUDIT_KEY',
+    says: '32 bytes in base64',
+    taken: [
+      [Buffer.alloc(32, 0xfb).toString('base64'), Buffer.alloc(32, 0xfb)],
+      [Buffer.alloc(32, 0xfb).toString('base64url'), Buffer.alloc(32, 0xfb)],
+    ],
+    refused: [
+      'hunter2',
+      Buffer.alloc(31).toString('base64'),
+      Buffer.alloc(33).toString('base64'),
+      Buffer.alloc(32).toString('hex'),
+      ` ${Buffer.alloc(32).toString('base64')}`,
+      `${Buffer.alloc(32).toString('base64')}\n`,
+      `${Buffer.alloc(32).toString('base64').slice(0, -2)}B=`,
+    ],
+  },
+  tsaUrl: {
+    name: 'CAPSTAN_TSA_URL',
+    says: 'http:// or https:// URL',
+    taken: same(['https://freetsa.org/tsr', 'http://127.0.0.1:3161', 'https://tsa.example.com/a?b=c']),
+    refused: [
+      'hunter2',
+      'ftp://a/b',
+      'https://',
+      'https://u:hunter2@a/b',
+      'https://hunter2@a/',
+      'https://a/b c',
+      'https://a/#b',
+      'https://a/\n',
+    ],
+  },
+  tsaIntervalMs: {
+    name: 'CAPSTAN_TSA_INTERVAL',
+    says: `1m to 24h ${DURATION_WORDS}`,
+    taken: [
+      ['1m', 60_000],
+      ['24h', DAY],
+    ],
+    refused: [...NOT_DURATIONS, '59s', '25h', '0'],
+  },
   logLevel: {
     name: 'CAPSTAN_LOG_LEVEL',
     says: 'one of fatal, error, warn, info, debug, trace, silent',
@@ -331,8 +372,8 @@ describe('the table', () => {
     expect(Object.isFrozen(SETTINGS)).toBe(true);
   });
 
-  it('S0-52 keeps the database URLs and the bootstrap token secret, and nothing else', () => {
+  it('S0-52 keeps the database URLs, the bootstrap token and the signing key secret, and nothing else', () => {
     const secrets = settings.filter(([, { isSecret }]) => isSecret).map(([, { name }]) => name);
-    expect(secrets).toEqual(['DATABASE_URL', 'DATABASE_DIRECT_URL', 'CAPSTAN_BOOTSTRAP_TOKEN']);
+    expect(secrets).toEqual(['DATABASE_URL', 'DATABASE_DIRECT_URL', 'CAPSTAN_BOOTSTRAP_TOKEN', 'CAPSTAN_AUDIT_KEY']);
   });
 });

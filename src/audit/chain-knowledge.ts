@@ -1,0 +1,79 @@
+/** What this process knows of chains: the heads that it has seen, what it has verified, and which are broken. */
+import type { Logger } from '../platform/log/logger.js';
+import type { ChainBreak, ChainHead } from './chain.js';
+
+interface Known {
+  seen?: ChainHead;
+  /** How far the entries were last found to hold without a gap. */
+  verifiedSeq: number;
+  /** The head of the last whole verification that held. */
+  heldSeq?: number | undefined;
+  broken?: ChainBreak | undefined;
+}
+
+export class ChainKnowledge {
+  private readonly chains = new Map<string, Known>();
+
+  constructor(private readonly log?: Pick<Logger, 'error' | 'info'>) {}
+
+  /** The furthest head of a chain that led to its entry: the chain never grows shorter. */
+  seen(chain: string): ChainHead | undefined {
+    return this.chains.get(chain)?.seen;
+  }
+
+  broken(chain: string): ChainBreak | undefined {
+    return this.chains.get(chain)?.broken;
+  }
+
+  heldSeq(chain: string): number | undefined {
+    return this.chains.get(chain)?.heldSeq;
+  }
+
+  /** How many entries of all chains hold, as far as it was looked. */
+  get verifiedSeq(): number {
+    return [...this.chains.values()].reduce((sum, { verifiedSeq }) => sum + verifiedSeq, 0);
+  }
+
+  get brokenChains(): number {
+    return [...this.chains.values()].filter(({ broken }) => broken).length;
+  }
+
+  noteSeen(chain: string, head: ChainHead): void {
+    const known = this.of(chain);
+    if (head.seq > (known.seen?.seq ?? 0)) known.seen = head;
+  }
+
+  noteVerified(chain: string, seq: number): void {
+    const known = this.of(chain);
+    known.verifiedSeq = Math.max(known.verifiedSeq, seq);
+  }
+
+  /** A break is told once; another one of the same chain is told again. */
+  noteBroken(chain: string, broken: ChainBreak): void {
+    const known = this.of(chain);
+    known.heldSeq = undefined;
+    known.verifiedSeq = Math.min(known.verifiedSeq, broken.brokenAt - 1);
+    if (known.broken?.brokenAt === broken.brokenAt && known.broken.check === broken.check) return;
+    known.broken = broken;
+    const { brokenAt: seq, check } = broken;
+    this.log?.error({ code: 'audit_chain_broken', chain, seq, check }, `the audit chain ${chain} is broken at ${seq}`);
+  }
+
+  /** The whole chain holds; `before` is the break that was known when that verification began. */
+  noteHeld(chain: string, seq: number, before: ChainBreak | undefined): void {
+    const known = this.of(chain);
+    // Found meanwhile by another: what was read before says nothing about it.
+    if (known.broken !== before) return;
+    known.heldSeq = seq;
+    this.noteVerified(chain, seq);
+    if (!before) return;
+    known.broken = undefined;
+    this.log?.info({ code: 'audit_chain_holds', chain, seq }, `the audit chain ${chain} holds again`);
+  }
+
+  private of(chain: string): Known {
+    const known = this.chains.get(chain) ?? { verifiedSeq: 0 };
+    this.chains.set(chain, known);
+    return known;
+  }
+}

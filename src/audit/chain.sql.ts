@@ -1,0 +1,111 @@
+/**
+ * A chain's verification, where the entries are: nothing but the verdict leaves the database. Invariant: none of this
+ * calls a function of the schema, which is what appended; each side checks the other.
+ */
+import type { Pool } from '../platform/db/db.js';
+import type { ChainCheck, ChainHead, ChainStand } from './chain.js';
+import { linkOf } from './link.sql.js';
+
+/** The ids of the chains behind one, in their order. */
+export async function chainsAfter(pool: Pool, chain: string, limit: number): Promise<string[]> {
+  const rows = await pool.run<{ chainId: string }[]>(
+    (sql) => sql`select chain_id from audit_heads where chain_id > ${chain} order by chain_id limit ${limit}`,
+  );
+  return rows.map(({ chainId }) => chainId);
+}
+
+/** How each of these chains stands, beside the head that was `seen` of it before; chains that there are not are left out. */
+export function standsOf(
+  pool: Pool,
+  chains: readonly { readonly chain: string; readonly seen: ChainHead | undefined }[],
+): Promise<ChainStand[]> {
+  return pool.run<ChainStand[]>(
+    (sql) => sql`
+    select h.chain_id as chain, h.seq, encode(h.link, 'hex') as link,
+           coalesce((select max(e.seq) from audit_entries e where e.chain_id = h.chain_id), 0) as last_seq,
+           (select encode(e.link, 'hex') from audit_entries e
+            where e.chain_id = h.chain_id and e.seq = h.seq) as link_at_head,
+           (select encode(e.link, 'hex') from audit_entries e
+            where e.chain_id = h.chain_id and e.seq = asked.seen) as link_at_seen,
+           anchor.held as anchors, anchor.stray as stray_anchor
+    from unnest(${chains.map(({ chain }) => chain)}::text[], ${chains.map(({ seen }) => String(seen?.seq ?? 0))}::bigint[])
+      as asked (chain_id, seen)
+    join audit_heads h using (chain_id)
+    cross join lateral (
+      select count(*) filter (where e.link = a.link) as held,
+             min(a.seq) filter (where e.link is distinct from a.link) as stray     -- another entry, or none
+      from audit_anchors a
+      left join audit_entries e using (chain_id, seq)
+      where a.chain_id = h.chain_id
+    ) anchor
+    order by h.chain_id`,
+  );
+}
+
+/** The entries behind `after`, up to number `until`. */
+export interface Window {
+  readonly chain: string;
+  /** The entry before, as it was verified or is to be taken for given. */
+  readonly after: ChainHead;
+  readonly until: number;
+}
+
+/** What became of a window: it holds up to the entry before `brokenAt`, which is `until` + 1 when all of it does. */
+export interface WindowFinding {
+  readonly chain: string;
+  readonly brokenAt: number;
+  /** The link of the last entry that holds; null when none does. */
+  readonly link: string | null;
+  /** Null also where the entries only end. */
+  readonly check: Extract<ChainCheck, 'gap' | 'prev' | 'link'> | null;
+}
+
+/**
+ * Recomputes windows of entries, each of another chain, from their stored text. A link is the SHA-256 that the open
+ * format `loomseal-chain-v1` says. Index: the primary key. 20,000 entries take about 50 ms; the largest possible ones
+ * (2 KB: all their texts are bounded) a fifth of what a statement may take.
+ */
+export function checkWindows(pool: Pool, windows: readonly Window[]): Promise<WindowFinding[]> {
+  return pool.run<WindowFinding[]>(
+    (sql) => sql`
+    select asked.chain_id as chain, found.broken_at, found.check,
+           (select encode(e.link, 'hex') from audit_entries e
+            where e.chain_id = asked.chain_id and e.seq = found.broken_at - 1) as link
+    from unnest(
+      ${windows.map(({ chain }) => chain)}::text[],
+      ${windows.map(({ after }) => String(after.seq))}::bigint[],
+      ${windows.map(({ after }) => after.link)}::text[],
+      ${windows.map(({ until }) => String(until))}::bigint[]
+    ) as asked (chain_id, seq, link, until)
+    cross join lateral (
+      select coalesce(min(entry.expected) filter (where entry.fault is not null),
+                      max(entry.seq) + 1, asked.seq + 1) as broken_at,
+             (array_agg(entry.fault order by entry.seq) filter (where entry.fault is not null))[1] as check
+      from (
+        select e.seq,
+               lag(e.seq, 1, asked.seq) over chain + 1 as expected,
+               case
+                 when e.seq <> lag(e.seq, 1, asked.seq) over chain + 1 then 'gap'
+                 when e.prev <> lag(e.link, 1, pg_catalog.decode(asked.link, 'hex')) over chain then 'prev'
+                 when e.link <> ${linkOf(sql)} then 'link'
+               end as fault
+        from audit_entries e
+        where e.chain_id = asked.chain_id
+          and e.seq > asked.seq
+          and e.seq <= asked.until
+        window chain as (order by e.seq)
+      ) entry
+    ) found
+    order by asked.chain_id`,
+  );
+}
+
+/** The link before an entry: that of the entry before it, or what the entry itself says when that isn't there. */
+export async function linkBefore(pool: Pool, chain: string, seq: number): Promise<string | null> {
+  const rows = await pool.run<{ link: string | null }[]>(
+    (sql) => sql`
+    select encode(coalesce((select link from audit_entries where chain_id = ${chain} and seq = ${seq - 1}),
+                           (select prev from audit_entries where chain_id = ${chain} and seq = ${seq})), 'hex') as link`,
+  );
+  return rows[0]?.link ?? null;
+}

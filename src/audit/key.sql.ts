@@ -1,0 +1,103 @@
+/**
+ * The signing key of the installation is what the newest entry about one says in the installation's chain: there is no
+ * other place that could say something else. The text of an entry is canonical, so a pattern meets a member of its
+ * payload and nothing that a value quotes.
+ */
+import type { Pool } from '../platform/db/db.js';
+import type { PublicHalf, RecordedKey } from './key.js';
+
+/** All keys that were ever recorded, newest first: the first is the current one. Index audit_entries_keys. */
+export function recordedKeys(pool: Pool, chain: string): Promise<RecordedKey[]> {
+  return pool.run<RecordedKey[]>(
+    (sql) => sql`
+    select coalesce(substring(claim from '"fingerprint":"([^"]*)"'), '') as fingerprint,
+           coalesce(substring(claim from '"publicKey":"([^"]*)"'), '') as public_key,
+           coalesce(substring(claim from '^\{"at":"([^"]*)"'), '') as recorded_at,
+           chain_id || ':' || seq || ':' || encode(link, 'hex') as receipt
+    from audit_entries
+    where chain_id = ${chain} and action in ('audit.key_recorded', 'audit.key_rotated')
+    order by seq desc`,
+  );
+}
+
+/** The fingerprint of the current key; `undefined` while none was recorded. Index audit_entries_keys. */
+export async function currentFingerprint(pool: Pool, chain: string): Promise<string | undefined> {
+  const rows = await pool.run<{ fingerprint: string }[]>(
+    (sql) => sql`
+    select coalesce(substring(claim from '"fingerprint":"([^"]*)"'), '') as fingerprint
+    from audit_entries
+    where chain_id = ${chain} and action in ('audit.key_recorded', 'audit.key_rotated')
+    order by seq desc
+    limit 1`,
+  );
+  return rows[0]?.fingerprint;
+}
+
+/**
+ * Records the first key of the installation.
+ *
+ * guard     no key was recorded yet
+ * outcomes  whether it was recorded; of several at once one is, and the others fail with 23505 (unique index
+ *           audit_entries_first_key)
+ * locks     the installation's chain
+ */
+export async function recordKeyIfFirst(pool: Pool, chain: string, key: PublicHalf): Promise<boolean> {
+  const rows = await pool.run<{ receipt: string }[]>(
+    (sql) => sql`
+    select a.receipt
+    from (
+      select 1
+      where not exists (
+        select from audit_entries
+        where chain_id = ${chain} and action in ('audit.key_recorded', 'audit.key_rotated')
+      )
+    ) first
+    cross join lateral audit_append(
+      array[${chain}::text],
+      array[jsonb_build_object('action', 'audit.key_recorded', 'object', ${key.fingerprint}::text,
+                               'fingerprint', ${key.fingerprint}::text, 'publicKey', ${key.publicKey}::text,
+                               'principal', 'system')],
+      array[null::uuid]) a`,
+  );
+  return rows.length > 0;
+}
+
+export interface KeyRotation extends PublicHalf {
+  /** The installation's chain. */
+  readonly chain: string;
+  /** TypeID and name of who asks for it. */
+  readonly by: string;
+  readonly byName: string;
+}
+
+/**
+ * Makes another key the current one.
+ *
+ * guard     it isn't the current one already: said again it writes nothing
+ * outcomes  the receipt; nothing when it was so already. Two at once are both recorded; the newer entry counts
+ * locks     the installation's chain
+ */
+export async function rotateKeyIfOther(pool: Pool, rotation: KeyRotation): Promise<string | undefined> {
+  const { chain, fingerprint, publicKey, by, byName } = rotation;
+  const rows = await pool.run<{ receipt: string }[]>(
+    (sql) => sql`
+    with current as (
+      select substring(claim from '"fingerprint":"([^"]*)"') as fingerprint
+      from audit_entries
+      where chain_id = ${chain} and action in ('audit.key_recorded', 'audit.key_rotated')
+      order by seq desc
+      limit 1
+    )
+    select a.receipt
+    from (select (select fingerprint from current) as previous) p
+    cross join lateral audit_append(
+      array[${chain}::text],
+      array[jsonb_strip_nulls(jsonb_build_object(
+        'action', 'audit.key_rotated', 'object', ${fingerprint}::text, 'fingerprint', ${fingerprint}::text,
+        'publicKey', ${publicKey}::text, 'previous', p.previous,
+        'principal', ${by}::text, 'principalName', ${byName}::text))],
+      array[null::uuid]) a
+    where p.previous is distinct from ${fingerprint}           -- the current key said again changes nothing`,
+  );
+  return rows[0]?.receipt;
+}

@@ -1,0 +1,110 @@
+/**
+ * Verifies all chains again and again, each from its first entry to its head, in small steps: one window's worth of
+ * entries, of one long chain or of several short ones. Invariant: a chain moves on only behind entries that held, so a
+ * step that failed is simply done again.
+ */
+import type { Pool } from '../platform/db/db.js';
+import type { Loop } from '../platform/loop.js';
+import type { Timing } from '../platform/time.js';
+import { WINDOW_ENTRIES } from './audit.service.js';
+import type { ChainBreak, ChainHead, ChainStand } from './chain.js';
+import { breakOf, firstBreak } from './chain.rules.js';
+import { chainsAfter, checkWindows, standsOf } from './chain.sql.js';
+import type { ChainKnowledge } from './chain-knowledge.js';
+
+const CHAINS = 20;
+/** Between two passes, and between two steps of one. */
+const REST_MS = 10_000;
+const PAUSE_MS = 1_000;
+/**
+ * For each millisecond that a step took so many go by: every replica does this, on one database. A step of 20,000
+ * entries takes some 55 ms, so one replica keeps 2.5 % of a core busy, and passes a million entries in two minutes.
+ */
+const IDLE_SHARE = 40;
+const LONGEST_PAUSE_MS = 60_000;
+
+/** A chain on its way through a pass. */
+interface Walk {
+  readonly stand: ChainStand;
+  readonly standBreak: ChainBreak | undefined;
+  /** The break that was known when it was taken up. */
+  readonly before: ChainBreak | undefined;
+  after: ChainHead;
+  fault?: ChainBreak;
+}
+
+export class RecheckLoop implements Loop {
+  readonly name = 'recheck';
+  private walks: Walk[] = [];
+  /** The last chain that this pass has taken up; the first pass begins before all of them. */
+  private cursor = '';
+  private isPassOver = false;
+  private tookMs = 0;
+
+  constructor(
+    private readonly pool: Pool,
+    private readonly knowledge: ChainKnowledge,
+    private readonly timing: Pick<Timing, 'monotonicMs'>,
+  ) {}
+
+  /** Time to the next step, asked after each. */
+  intervalMs(): number {
+    const least = this.isPassOver ? REST_MS : PAUSE_MS;
+    return Math.min(Math.max(least, this.tookMs * IDLE_SHARE), LONGEST_PAUSE_MS);
+  }
+
+  /** At most three statements. */
+  async step(): Promise<'idle'> {
+    const begunAtMs = this.timing.monotonicMs();
+    if (this.walks.length === 0) await this.takeUp();
+    await this.walkOn();
+    for (const walk of this.walks.filter(isOver)) this.judge(walk);
+    this.walks = this.walks.filter((walk) => !isOver(walk));
+    this.isPassOver = this.cursor === '' && this.walks.length === 0;
+    this.tookMs = this.timing.monotonicMs() - begunAtMs;
+    return 'idle';
+  }
+
+  /** The next chains in line, as they stand now. */
+  private async takeUp(): Promise<void> {
+    const chains = await chainsAfter(this.pool, this.cursor, CHAINS);
+    const asked = chains.map((chain) => ({ chain, seen: this.knowledge.seen(chain) }));
+    const stands = chains.length === 0 ? [] : await standsOf(this.pool, asked);
+    const seenOf = new Map(asked.map(({ chain, seen }) => [chain, seen]));
+    this.walks = stands.map((stand) => {
+      const standBreak = breakOf(stand, seenOf.get(stand.chain));
+      if (!standBreak) this.knowledge.noteSeen(stand.chain, stand);
+      return { stand, standBreak, before: this.knowledge.broken(stand.chain), after: { seq: 0, link: '' } };
+    });
+    this.cursor = chains.length < CHAINS ? '' : (chains.at(-1) ?? '');
+  }
+
+  private async walkOn(): Promise<void> {
+    let left = WINDOW_ENTRIES;
+    const windows = this.walks.flatMap((walk) => {
+      const until = Math.min(walk.stand.seq, walk.after.seq + left);
+      left -= until - walk.after.seq;
+      return until > walk.after.seq ? [{ chain: walk.stand.chain, after: walk.after, until, walk }] : [];
+    });
+    if (windows.length === 0) return;
+    const findings = await checkWindows(this.pool, windows);
+    for (const { chain, brokenAt, link, check } of findings) {
+      const window = windows.find((each) => each.chain === chain);
+      if (!window) continue;
+      const { walk, until } = window;
+      walk.after = { seq: brokenAt - 1, link: link ?? '' };
+      if (brokenAt <= until) walk.fault = { brokenAt, check: check ?? 'gap' };
+      this.knowledge.noteVerified(chain, walk.after.seq);
+    }
+  }
+
+  private judge({ stand, standBreak, before, fault }: Walk): void {
+    const broken = firstBreak(fault, standBreak);
+    if (broken) this.knowledge.noteBroken(stand.chain, broken);
+    else this.knowledge.noteHeld(stand.chain, stand.seq, before);
+  }
+}
+
+function isOver({ stand, after, fault }: Walk): boolean {
+  return fault !== undefined || after.seq === stand.seq;
+}

@@ -1,0 +1,265 @@
+/**
+ * Every transition that the tables mark as audited is driven through its statement, and makes exactly one entry; one that
+ * nobody drives here fails by its name. And so does every other change that the installation's chain is to show.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AccessService, generateToken } from '../../src/access/access.service.js';
+import { encodeId, newId } from '../../src/kernel/ids.js';
+import { systemTiming } from '../../src/platform/time.js';
+import { cancelIfLive } from '../../src/runs/cancel.sql.js';
+import { releaseIfHeld } from '../../src/runs/claim.sql.js';
+import { putIfUnchanged } from '../../src/runs/drain.sql.js';
+import { finishIfHeld } from '../../src/runs/finish.sql.js';
+import type { Outcome } from '../../src/runs/run.js';
+import { RUN_TRANSITIONS, type RunStanding, type RunTransition } from '../../src/runs/run.machine.js';
+import { settleIfOrphaned } from '../../src/runs/settle.sql.js';
+import { submitIfNew } from '../../src/runs/submit.sql.js';
+import { leaveIfAlive, reapIfExpired, registerIfNew } from '../../src/runs/worker.sql.js';
+import { Ground, type RunSetting } from '../runs/ground.fixture.js';
+
+let ground: Ground;
+beforeAll(async () => {
+  ground = await Ground.open();
+});
+afterAll(() => ground.close());
+
+interface Written {
+  readonly chain: string;
+  readonly action: string;
+  readonly runId: string | null;
+  readonly payload: Record<string, unknown>;
+}
+
+async function writtenBy(act: () => Promise<unknown>): Promise<Written[]> {
+  const heads = await ground.pool.run<{ chainId: string; seq: number }[]>(
+    (sql) => sql`select chain_id, seq from audit_heads`,
+  );
+  await act();
+  const seen = new Map(heads.map(({ chainId, seq }) => [chainId, seq]));
+  const all = await ground.pool.run<(Written & { seq: number })[]>(
+    (sql) => sql`
+    select chain_id as chain, seq, action, run_id, claim::jsonb -> 'payload' as payload
+    from audit_entries order by chain_id, seq`,
+  );
+  return all.filter(({ chain, seq }) => seq > (seen.get(chain) ?? 0));
+}
+
+/** How a row of the table comes about: the run as it is before, and the statement. */
+interface Driver {
+  readonly setting?: RunSetting;
+  readonly life?: 'lost';
+  readonly act: (runId: string, worker: string) => Promise<unknown>;
+}
+
+const finish = (over: Partial<Outcome>, setting: RunSetting = {}): Driver => ({
+  setting,
+  act: (id, worker) => finishIfHeld(ground.pool, worker, [ground.finish(id, worker, over)]),
+});
+const settle = (setting: RunSetting = {}): Driver => ({
+  setting,
+  life: 'lost',
+  act: (id, worker) => settleIfOrphaned(ground.pool, [ground.settle(id, worker)]),
+});
+const cancel: Driver = { act: (id) => cancelIfLive(ground.pool, [ground.cancel(id)]) };
+const flagged = { flagged: true };
+const canceled = finish({ state: 'canceled', code: 'canceled', kind: 'requested' }, flagged);
+
+const DRIVERS: Readonly<Record<string, Driver>> = {
+  '1 submit absent → pending': { act: (id) => submitIfNew(ground.pool, [ground.newRun({ id })]) },
+  '8 settle claimed → pending': settle(),
+  '8 settle claimed → canceled': settle(flagged),
+  '9 release claimed → canceled': {
+    setting: flagged,
+    act: (id, worker) => releaseIfHeld(ground.pool, worker, [ground.release(id, worker)]),
+  },
+  '10 tool_ended running → succeeded': finish({ exitCode: 0 }),
+  '10 tool_ended running → failed': finish({ state: 'failed', code: 'tool_failed', exitCode: 1 }),
+  '10 tool_ended running → timed_out': finish({ state: 'timed_out', code: 'timeout', signal: 'SIGTERM' }),
+  '10a refuse claimed → failed': finish({ state: 'failed', code: 'invalid_input' }),
+  '11 settle running → interrupted': settle(),
+  '11a tool_stopped running → interrupted': finish({ state: 'interrupted', code: 'supervisor_lost' }),
+  '11b unknown_to_holder running → interrupted': finish({ state: 'interrupted', code: 'internal' }),
+  '12 drain_over running → interrupted': finish({ state: 'interrupted', code: 'replica_stopped' }),
+  '13 cancel held → canceled': cancel,
+  '13 cancel pending → canceled': cancel,
+  '13 cancel parked → canceled': cancel,
+  '14 cancel claimed → unchanged': cancel,
+  '14 cancel running → unchanged': cancel,
+  '15 cancel_done claimed → canceled': canceled,
+  '15 cancel_done running → canceled': canceled,
+};
+
+interface Step {
+  readonly name: string;
+  readonly from: RunStanding;
+  readonly to: RunStanding;
+  readonly event: string | null;
+}
+
+/** Each way through a row: from every state to every state that it allows. */
+function stepsOf({ row, command, from, to, event }: RunTransition): Step[] {
+  return from.flatMap((before) =>
+    (to === 'unchanged' ? [before] : to).map((after) => ({
+      name: `${row} ${command} ${before} → ${to === 'unchanged' ? to : after}`,
+      from: before,
+      to: after,
+      event,
+    })),
+  );
+}
+
+const AUDITED = RUN_TRANSITIONS.filter(({ audited }) => audited).flatMap(stepsOf);
+
+describe('F139 S4-08 every audited transition of a run', () => {
+  it('is driven here, and nothing else is', () => {
+    expect(AUDITED.length).toBeGreaterThan(15);
+    expect(Object.keys(DRIVERS).sort()).toEqual(AUDITED.map(({ name }) => name).sort());
+  });
+
+  it.each(AUDITED)('$name makes exactly one entry, with what happened, to what and by whom', async (step) => {
+    const driver = DRIVERS[step.name];
+    if (!driver) throw new Error(`nobody drives ${step.name}: whether it makes an entry is not known`);
+    const worker = await ground.worker(driver.life === 'lost' ? { state: 'lost', leaseMs: -1 } : {});
+    const id = await ground.runIn(step.from, { holder: worker, ...driver.setting });
+    const written = await writtenBy(() => driver.act(id, worker));
+    expect((await ground.look(id)).standing).toBe(step.to);
+    expect(written).toEqual([
+      {
+        chain: ground.chain,
+        seq: expect.any(Number),
+        action: step.event,
+        runId: id,
+        payload: expect.objectContaining({
+          action: step.event,
+          object: encodeId('run', id),
+          principal: expect.stringMatching(/^(tok|wrk)_/),
+          ...(step.event === 'run.ended' ? { state: step.to } : {}),
+        }),
+      },
+    ]);
+  });
+});
+
+/** What happens to workers and to access: by whom it is recorded in which chain. */
+interface Change {
+  readonly name: string;
+  readonly act: () => Promise<unknown>;
+  readonly action: string;
+  readonly chain: () => string;
+  readonly principal: RegExp;
+}
+
+const inInstallation = () => ground.installation;
+const entryOf = (id: string) => ({ chain: ground.installation, object: encodeId('wrk', id) });
+const changeOf = (worker: string, seen: number) => ({
+  worker,
+  seen,
+  ...entryOf(worker),
+  by: 'tok_test',
+  byName: 'test',
+});
+const life = () => ({ id: newId(), name: 'w', kind: 'worker' as const, slots: 1, queues: ['default'], version: '0' });
+
+const CHANGES: readonly Change[] = [
+  {
+    name: 'a worker joins',
+    act: () => {
+      const worker = life();
+      return registerIfNew(ground.pool, worker, 30_000, entryOf(worker.id));
+    },
+    action: 'worker.joined',
+    chain: inInstallation,
+    principal: /^wrk_/,
+  },
+  ...(['draining', 'stopped'] as const).map((state) => ({
+    name: `a worker says that it is ${state}`,
+    act: async () => {
+      const id = await ground.worker();
+      return leaveIfAlive(ground.pool, id, state, entryOf(id));
+    },
+    action: `worker.${state}`,
+    chain: inInstallation,
+    principal: /^wrk_/,
+  })),
+  {
+    name: 'a worker is lost',
+    act: async () => {
+      const id = await ground.worker({ leaseMs: -1_000 });
+      return reapIfExpired(ground.pool, ground.installation, [{ id, object: encodeId('wrk', id), by: 'wrk_janitor' }]);
+    },
+    action: 'worker.lost',
+    chain: inInstallation,
+    principal: /^wrk_janitor$/,
+  },
+  {
+    name: 'a person drains a worker',
+    act: async () => putIfUnchanged(ground.pool, 'draining', changeOf(await ground.worker(), 0)),
+    action: 'worker.draining',
+    chain: inInstallation,
+    principal: /^tok_test$/,
+  },
+  {
+    name: 'a person puts a worker back',
+    act: async () => {
+      const id = await ground.worker({ state: 'draining' });
+      await ground.sql.query(`update workers set drained_by = 'tok_test' where id = $1`, [id]);
+      return putIfUnchanged(ground.pool, 'live', changeOf(id, 0));
+    },
+    action: 'worker.undrained',
+    chain: inInstallation,
+    principal: /^tok_test$/,
+  },
+  {
+    name: 'a token is made',
+    act: () => new AccessService(ground.pool, systemTiming).admit(generateToken(), 'test'),
+    action: 'token.created',
+    chain: () => ground.chain,
+    principal: /^system$/,
+  },
+];
+
+/** Written by statements that a caller's request leads to; their specs say what they hold. */
+const PROVEN_ELSEWHERE = ['access.refused', 'audit.exported', 'audit.key_recorded', 'audit.key_rotated'];
+
+/** Every action that a statement of the program writes, by its name in the text. */
+async function actionsInSource(): Promise<Set<string>> {
+  const source = new URL('../../src/', import.meta.url);
+  const files = (await readdir(source, { recursive: true })).filter((name) => name.endsWith('.sql.ts'));
+  const texts = await Promise.all(files.map((name) => readFile(new URL(name, source), 'utf8')));
+  return new Set(
+    texts.flatMap((text) => [...text.matchAll(/'action', '([a-z_.]+)'/g)].map(([, action = '']) => action)),
+  );
+}
+
+describe('F139 every other change', () => {
+  it('that a statement records is made here, or by a test that is named', async () => {
+    const made = [...AUDITED.map(({ event }) => event), ...CHANGES.map(({ action }) => action), 'organization.created'];
+    const unproven = [...(await actionsInSource())].filter(
+      (action) => ![...made, ...PROVEN_ELSEWHERE].includes(action),
+    );
+    expect(unproven).toEqual([]);
+  });
+
+  it.each(CHANGES)('$name: one entry that says by whom', async ({ act, action, chain, principal }) => {
+    const written = await writtenBy(act);
+    expect(written.map((entry) => ({ chain: entry.chain, action: entry.action }))).toEqual([
+      { chain: chain(), action },
+    ]);
+    expect(written[0]?.payload).toMatchObject({
+      action,
+      object: expect.stringMatching(/^(wrk|tok)_/),
+      principal: expect.stringMatching(principal),
+    });
+  });
+
+  it('the first organization stands in its own chain and in that of the installation', async () => {
+    const made = await ground.pool.run<{ chain: string; principal: string }[]>(
+      (sql) => sql`
+      select chain_id as chain, claim::jsonb -> 'payload' ->> 'principal' as principal
+      from audit_entries where action = 'organization.created'`,
+    );
+    expect(made.map(({ chain }) => chain).sort()).toEqual([ground.installation, ground.chain].sort());
+    expect(made.map(({ principal }) => principal)).toEqual(['system', 'system']);
+  });
+});
