@@ -10,6 +10,10 @@ create unique index audit_entries_first_key on audit_entries (action) where acti
 create index audit_entries_keys on audit_entries (chain_id, seq)
   where action in ('audit.key_recorded', 'audit.key_rotated');
 
+-- A migration is told once, however many replicas start at the same time.
+create unique index audit_entries_migration on audit_entries ((substring(claim from '"object":"([^"]*)"')))
+  where action = 'schema.migrated';
+
 -- Timestamps by an outside authority (RFC 3161) of a chain's entry.
 create table audit_anchors (
   chain_id text not null references audit_heads,

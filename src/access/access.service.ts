@@ -1,8 +1,10 @@
 /** Who may act: the first organization and token, and the look-up of a bearer token. */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { installationChain } from '../audit/audit.sql.js';
+import { recordMigrationsIfNew } from '../audit/schema.sql.js';
 import { encodeId, newId } from '../kernel/ids.js';
 import { Bug } from '../kernel/problems.js';
-import type { Pool } from '../platform/db/db.js';
+import { errorCode, type Pool } from '../platform/db/db.js';
 import type { RequestCaller } from '../platform/http/caller.js';
 import type { Timing } from '../platform/time.js';
 import { findOrganization, findToken, hasToken, makeInstallationIfNone, makeTokenIfNew } from './access.sql.js';
@@ -25,7 +27,10 @@ export class AccessService {
     private readonly timing: Timing,
   ) {}
 
-  /** Makes the installation and its organization `default` when there is none. Safe on every start of every replica. */
+  /**
+   * Makes the installation and its organization `default` when there is none, and puts on record what was done to the
+   * schema. Safe on every start of every replica.
+   */
   async prepare(): Promise<void> {
     const [installation, organization] = [newId(), newId()];
     await makeInstallationIfNone(this.pool, {
@@ -33,6 +38,12 @@ export class AccessService {
       installationChain: encodeId('ins', installation),
       organization,
       organizationChain: encodeId('org', organization),
+    });
+    const chain = await installationChain(this.pool);
+    if (!chain) throw new Bug('the installation has no chain');
+    await recordMigrationsIfNew(this.pool, chain).catch((error: unknown) => {
+      // Another replica that starts was faster.
+      if (errorCode(error) !== '23505') throw error;
     });
   }
 

@@ -75,13 +75,14 @@ export class AuditService {
     if (!stand) throw new Problem('not_found', 'there is no such chain');
     const { from, to } = boundsOf(range, stand);
     const standBreak = breakOf(stand, seen);
-    if (!standBreak) knowledge.noteSeen(chain, stand);
     const begin = { seq: from - 1, link: from === 1 ? '' : ((await linkBefore(this.pool, chain, from)) ?? '') };
     const { held, fault } = await this.recompute(chain, begin, to, onProgress, signal);
     const broken = firstBreak(fault, standBreak);
     const isWhole = from === 1 && to === stand.seq;
-    if (broken) knowledge.noteBroken(chain, broken);
-    else if (isWhole) knowledge.noteHeld(chain, stand.seq, before);
+    const known = knowledge.broken(chain)?.brokenAt ?? Number.POSITIVE_INFINITY;
+    // A window knows nothing of what stands before it.
+    if (broken && (isWhole || broken.brokenAt < known)) knowledge.noteBroken(chain, broken);
+    if (!broken && isWhole) knowledge.noteHeld(chain, stand, before);
     return {
       ok: broken === undefined,
       chain,

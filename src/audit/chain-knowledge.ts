@@ -1,4 +1,4 @@
-/** What this process knows of chains: the heads that it has seen, what it has verified, and which are broken. */
+/** What this process knows of chains: where they led when they held, what it has verified, and which are broken. */
 import type { Logger } from '../platform/log/logger.js';
 import type { ChainBreak, ChainHead } from './chain.js';
 
@@ -16,7 +16,7 @@ export class ChainKnowledge {
 
   constructor(private readonly log?: Pick<Logger, 'error' | 'info'>) {}
 
-  /** The furthest head of a chain that led to its entry: the chain never grows shorter. */
+  /** The furthest head of a chain that held: from then on the chain leads there. */
   seen(chain: string): ChainHead | undefined {
     return this.chains.get(chain)?.seen;
   }
@@ -38,11 +38,6 @@ export class ChainKnowledge {
     return [...this.chains.values()].filter(({ broken }) => broken).length;
   }
 
-  noteSeen(chain: string, head: ChainHead): void {
-    const known = this.of(chain);
-    if (head.seq > (known.seen?.seq ?? 0)) known.seen = head;
-  }
-
   noteVerified(chain: string, seq: number): void {
     const known = this.of(chain);
     known.verifiedSeq = Math.max(known.verifiedSeq, seq);
@@ -60,10 +55,11 @@ export class ChainKnowledge {
   }
 
   /** The whole chain holds; `before` is the break that was known when that verification began. */
-  noteHeld(chain: string, seq: number, before: ChainBreak | undefined): void {
+  noteHeld(chain: string, { seq, link }: ChainHead, before: ChainBreak | undefined): void {
     const known = this.of(chain);
     // Found meanwhile by another: what was read before says nothing about it.
     if (known.broken !== before) return;
+    if (seq > (known.seen?.seq ?? 0)) known.seen = { seq, link };
     known.heldSeq = seq;
     this.noteVerified(chain, seq);
     if (!before) return;

@@ -1,6 +1,7 @@
 /**
- * A chain's verification, where the entries are: nothing but the verdict leaves the database. Invariant: none of this
- * calls a function of the schema, which is what appended; each side checks the other.
+ * A chain's verification, where the entries are: nothing but the verdict leaves the database. Invariants: none of this
+ * calls a function of the schema, which is what appended, so each side checks the other; and none of it trusts a
+ * constraint, which whoever tampers takes away first: a number may be there twice, and anything may be null.
  */
 import type { Pool } from '../platform/db/db.js';
 import type { ChainCheck, ChainHead, ChainStand } from './chain.js';
@@ -23,9 +24,9 @@ export function standsOf(
     (sql) => sql`
     select h.chain_id as chain, h.seq, encode(h.link, 'hex') as link,
            coalesce((select max(e.seq) from audit_entries e where e.chain_id = h.chain_id), 0) as last_seq,
-           (select encode(e.link, 'hex') from audit_entries e
+           (select min(encode(e.link, 'hex')) from audit_entries e
             where e.chain_id = h.chain_id and e.seq = h.seq) as link_at_head,
-           (select encode(e.link, 'hex') from audit_entries e
+           (select min(encode(e.link, 'hex')) from audit_entries e
             where e.chain_id = h.chain_id and e.seq = asked.seen) as link_at_seen,
            anchor.held as anchors, anchor.stray as stray_anchor
     from unnest(${chains.map(({ chain }) => chain)}::text[], ${chains.map(({ seen }) => String(seen?.seq ?? 0))}::bigint[])
@@ -33,7 +34,7 @@ export function standsOf(
     join audit_heads h using (chain_id)
     cross join lateral (
       select count(*) filter (where e.link = a.link) as held,
-             min(a.seq) filter (where e.link is distinct from a.link) as stray     -- another entry, or none
+             min(a.seq) filter (where (e.link = a.link) is not true) as stray     -- another entry, or none
       from audit_anchors a
       left join audit_entries e using (chain_id, seq)
       where a.chain_id = h.chain_id
@@ -69,7 +70,7 @@ export function checkWindows(pool: Pool, windows: readonly Window[]): Promise<Wi
   return pool.run<WindowFinding[]>(
     (sql) => sql`
     select asked.chain_id as chain, found.broken_at, found.check,
-           (select encode(e.link, 'hex') from audit_entries e
+           (select min(encode(e.link, 'hex')) from audit_entries e
             where e.chain_id = asked.chain_id and e.seq = found.broken_at - 1) as link
     from unnest(
       ${windows.map(({ chain }) => chain)}::text[],
@@ -83,11 +84,11 @@ export function checkWindows(pool: Pool, windows: readonly Window[]): Promise<Wi
              (array_agg(entry.fault order by entry.seq) filter (where entry.fault is not null))[1] as check
       from (
         select e.seq,
-               lag(e.seq, 1, asked.seq) over chain + 1 as expected,
-               case
-                 when e.seq <> lag(e.seq, 1, asked.seq) over chain + 1 then 'gap'
-                 when e.prev <> lag(e.link, 1, pg_catalog.decode(asked.link, 'hex')) over chain then 'prev'
-                 when e.link <> ${linkOf(sql)} then 'link'
+               least(e.seq, lag(e.seq, 1, asked.seq) over chain + 1) as expected,     -- it may be there twice
+               case                                              -- what is null holds nothing
+                 when (e.seq = lag(e.seq, 1, asked.seq) over chain + 1) is not true then 'gap'
+                 when (e.prev = lag(e.link, 1, pg_catalog.decode(asked.link, 'hex')) over chain) is not true then 'prev'
+                 when (e.link = ${linkOf(sql)}) is not true then 'link'
                end as fault
         from audit_entries e
         where e.chain_id = asked.chain_id
@@ -104,8 +105,9 @@ export function checkWindows(pool: Pool, windows: readonly Window[]): Promise<Wi
 export async function linkBefore(pool: Pool, chain: string, seq: number): Promise<string | null> {
   const rows = await pool.run<{ link: string | null }[]>(
     (sql) => sql`
-    select encode(coalesce((select link from audit_entries where chain_id = ${chain} and seq = ${seq - 1}),
-                           (select prev from audit_entries where chain_id = ${chain} and seq = ${seq})), 'hex') as link`,
+    select coalesce(
+      (select min(encode(link, 'hex')) from audit_entries where chain_id = ${chain} and seq = ${seq - 1}),
+      (select min(encode(prev, 'hex')) from audit_entries where chain_id = ${chain} and seq = ${seq})) as link`,
   );
   return rows[0]?.link ?? null;
 }

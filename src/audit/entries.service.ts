@@ -8,7 +8,7 @@ import { type EntryFilter, entryAt, isIndexed, listEntries } from './entries.sql
 import { type Entry, type EntryRow, entryOf, receiptIn } from './entry.js';
 
 /** Without an index so much is looked at in one statement, and for so long on one page. */
-export const SCAN_BOUNDS = Object.freeze({ entries: 50_000, ms: 1_000 });
+const SCAN_BOUNDS = Object.freeze({ entries: 50_000, ms: 1_000 });
 
 export interface EntrySearch {
   readonly filter: EntryFilter;

@@ -71,11 +71,12 @@ export class RecheckLoop implements Loop {
     const asked = chains.map((chain) => ({ chain, seen: this.knowledge.seen(chain) }));
     const stands = chains.length === 0 ? [] : await standsOf(this.pool, asked);
     const seenOf = new Map(asked.map(({ chain, seen }) => [chain, seen]));
-    this.walks = stands.map((stand) => {
-      const standBreak = breakOf(stand, seenOf.get(stand.chain));
-      if (!standBreak) this.knowledge.noteSeen(stand.chain, stand);
-      return { stand, standBreak, before: this.knowledge.broken(stand.chain), after: { seq: 0, link: '' } };
-    });
+    this.walks = stands.map((stand) => ({
+      stand,
+      standBreak: breakOf(stand, seenOf.get(stand.chain)),
+      before: this.knowledge.broken(stand.chain),
+      after: { seq: 0, link: '' },
+    }));
     this.cursor = chains.length < CHAINS ? '' : (chains.at(-1) ?? '');
   }
 
@@ -101,7 +102,7 @@ export class RecheckLoop implements Loop {
   private judge({ stand, standBreak, before, fault }: Walk): void {
     const broken = firstBreak(fault, standBreak);
     if (broken) this.knowledge.noteBroken(stand.chain, broken);
-    else this.knowledge.noteHeld(stand.chain, stand.seq, before);
+    else this.knowledge.noteHeld(stand.chain, stand, before);
   }
 }
 

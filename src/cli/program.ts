@@ -7,6 +7,7 @@ import { clientSettings } from '../platform/config/config.js';
 import { addAuditCommands } from './audit.js';
 import { addAuditBundleCommand } from './audit-bundle.js';
 import { addAuditKeyCommands } from './audit-key.js';
+import { addAuditReportCommand } from './audit-report.js';
 import { ClientCommands } from './commands.js';
 import { addConfigCommands } from './config.js';
 import { EXIT_CODES } from './exit-codes.js';
@@ -72,6 +73,7 @@ function declare({ shell, version, servers }: ProgramParts, pages: { out: string
   addAuditCommands(client);
   addAuditBundleCommand(client);
   addAuditKeyCommands(client);
+  addAuditReportCommand(client);
   addVerifyCommand(client);
   addConfigCommands(client);
   client.complete();

@@ -103,7 +103,7 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[]): Promise<Submit
              array_agg(f.created_at order by f.entry) as instants,
              array_agg(jsonb_strip_nulls(jsonb_build_object(
                'action', 'run.submitted', 'object', f.object, 'principal', f.principal ->> 'id',
-               'principalName', f.principal ->> 'name', 'kind', f.kind, 'queue', f.queue, 'origin', f.origin,
+               'principalName', f.principal ->> 'name', 'name', f.name, 'kind', f.kind, 'queue', f.queue, 'origin', f.origin,
                'specDigest', f."specDigest", 'key', f.key, 'rerunOf', f."rerunOfObject")) order by f.entry) as payloads
       from fresh f
       where (select count(*) from record) + (select count(*) from live) + (select count(*) from event) >= 0

@@ -33,11 +33,21 @@ export class UsageError extends Error {}
 const MAX_BUNDLE_BYTES = 256 * 1024 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
 
-/** One file after the other, so that memory holds one bundle at a time. `readStdin` gets the limit of bytes. */
-export async function runVerify(
+/** What became of some files: of each, and of all of them together. */
+export interface Verified {
+  readonly verdict: Verdict;
+  readonly parts: readonly Part[];
+}
+
+/**
+ * One file after the other, so that memory holds one bundle at a time. `readStdin` gets the limit of bytes; `onBundle`
+ * is told the bytes of each bundle that verified by itself.
+ */
+export async function verifyFiles(
   { files, fingerprint, evidence, requireEvidence }: VerifyCommand,
   readStdin: (limit: number) => Promise<Uint8Array>,
-): Promise<Outcome> {
+  onBundle: (bytes: Uint8Array) => void = () => undefined,
+): Promise<Verified> {
   if (files.length === 0) throw new UsageError('no bundle is named');
   if (files.filter((file) => file === '-').length > 1) throw new UsageError('standard input is read once');
   if (fingerprint !== undefined && !isDigest(fingerprint)) {
@@ -48,20 +58,31 @@ export async function runVerify(
   const parts: Part[] = [];
   for (const file of files) {
     const bytes = file === '-' ? await readStdin(MAX_BUNDLE_BYTES) : await readFile(file);
-    parts.push({ file, ...verifyWindow(bytes, options) });
+    const part = { file, ...verifyWindow(bytes, options) };
+    if (part.verdict.ok) onBundle(bytes);
+    parts.push(part);
   }
-  return outcomeOf(parts, options);
+  const alone = badPart(parts) ?? (parts.length === 1 ? parts[0] : undefined);
+  return { verdict: alone?.verdict ?? joinParts(parts, options), parts };
 }
 
-function outcomeOf(parts: readonly Part[], options: VerifyOptions): Outcome {
-  const bad = parts.find(({ verdict }) => !verdict.ok) ?? (parts.length === 1 ? parts[0] : undefined);
-  const verdict = bad?.verdict ?? joinParts(parts, options);
+/** The whole command. */
+export async function runVerify(
+  command: VerifyCommand,
+  readStdin: (limit: number) => Promise<Uint8Array>,
+): Promise<Outcome> {
+  const { verdict, parts } = await verifyFiles(command, readStdin);
   const files = parts.map(({ file, verdict: { ok, level, failed, facts } }) => {
     const { from, to } = facts?.chain ?? {};
     return { file, ok, level, ...(failed && { failed }), ...(from !== undefined && { from, to }) };
   });
+  const bad = badPart(parts);
   const text = report(verdict, bad ? [bad.file] : parts.map(({ file }) => file));
   return { exitCode: verdict.ok ? 0 : 1, text, document: { ...verdict, files } };
+}
+
+function badPart(parts: readonly Part[]): Part | undefined {
+  return parts.find(({ verdict }) => !verdict.ok);
 }
 
 async function readFile(file: string): Promise<Buffer> {

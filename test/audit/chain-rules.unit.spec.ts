@@ -63,7 +63,7 @@ describe('what a process knows of chains', () => {
   it('a break is told once, another one again, and that it holds again', () => {
     const log = { error: vi.fn(), info: vi.fn() };
     const knowledge = new ChainKnowledge(log);
-    knowledge.noteHeld('c', 9, undefined);
+    knowledge.noteHeld('c', { seq: 9, link: 'x' }, undefined);
     expect(knowledge.heldSeq('c')).toBe(9);
     knowledge.noteBroken('c', broken);
     knowledge.noteBroken('c', { ...broken });
@@ -74,7 +74,7 @@ describe('what a process knows of chains', () => {
     expect([knowledge.brokenChains, knowledge.verifiedSeq]).toEqual([1, 2]);
     knowledge.noteBroken('c', { brokenAt: 2, check: 'gap' });
     expect(log.error).toHaveBeenCalledTimes(2);
-    knowledge.noteHeld('c', 9, knowledge.broken('c'));
+    knowledge.noteHeld('c', { seq: 9, link: 'x' }, knowledge.broken('c'));
     expect(log.info.mock.calls).toEqual([[{ code: 'audit_chain_holds', chain: 'c', seq: 9 }, expect.any(String)]]);
     expect([knowledge.brokenChains, knowledge.verifiedSeq, knowledge.broken('c')]).toEqual([0, 9, undefined]);
   });
@@ -83,8 +83,9 @@ describe('what a process knows of chains', () => {
     const knowledge = new ChainKnowledge();
     const before = knowledge.broken('c');
     knowledge.noteBroken('c', broken);
-    knowledge.noteHeld('c', 9, before);
+    knowledge.noteHeld('c', { seq: 9, link: 'x' }, before);
     expect(knowledge.broken('c')).toEqual(broken);
+    expect(knowledge.seen('c')).toBeUndefined();
     expect(knowledge.heldSeq('c')).toBeUndefined();
   });
 
@@ -92,22 +93,26 @@ describe('what a process knows of chains', () => {
     const knowledge = new ChainKnowledge();
     knowledge.noteVerified('a', 10);
     knowledge.noteVerified('a', 4);
-    knowledge.noteHeld('b', 5, undefined);
+    knowledge.noteHeld('b', { seq: 5, link: 'x' }, undefined);
     expect(knowledge.verifiedSeq).toBe(15);
-    knowledge.noteSeen('a', { seq: 10, link: 'x' });
-    knowledge.noteSeen('a', { seq: 4, link: 'y' });
-    expect(knowledge.seen('a')).toEqual({ seq: 10, link: 'x' });
+    knowledge.noteHeld('b', { seq: 4, link: 'y' }, undefined);
+    expect(knowledge.seen('b')).toEqual({ seq: 5, link: 'x' });
   });
 });
 
 describe('the recomputations of a chain', () => {
   /** Begins what it is told to, and lets the test end each. */
   function lineUnderWay() {
-    const begun: { range: object; end: () => void; tell: (progress: { verified: number; of: number }) => void }[] = [];
+    const begun: {
+      range: object;
+      signal: AbortSignal;
+      end: () => void;
+      tell: (progress: { verified: number; of: number }) => void;
+    }[] = [];
     const recompute: Recompute = (range, tell, signal) =>
       new Promise((resolve, reject) => {
         const verification = { ok: true, chain: 'c', entries: begun.length, head: { seq: 0, link: '' }, anchors: 0 };
-        begun.push({ range, tell, end: () => resolve({ ...verification, tookMs: 0 }) });
+        begun.push({ range, signal, tell, end: () => resolve({ ...verification, tookMs: 0 }) });
         signal.addEventListener('abort', () => reject(new Error('nobody waits')));
       });
     return { line: new ChainLine(recompute), begun };
@@ -148,6 +153,7 @@ describe('the recomputations of a chain', () => {
     await vi.waitFor(() => expect(begun).toHaveLength(2));
     one.abort();
     begun[1]?.tell({ verified: 1, of: 2 });
+    expect(begun[1]?.signal.aborted).toBe(false);
     expect(tolds[0]).not.toHaveBeenCalled();
     expect(tolds[1]).toHaveBeenCalledWith({ verified: 1, of: 2 });
     const outcomes = Promise.allSettled(asked);

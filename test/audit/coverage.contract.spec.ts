@@ -6,6 +6,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AccessService, generateToken } from '../../src/access/access.service.js';
 import { encodeId, newId } from '../../src/kernel/ids.js';
+import { knownMigrations } from '../../src/platform/db/migrate.js';
 import { systemTiming } from '../../src/platform/time.js';
 import { cancelIfLive } from '../../src/runs/cancel.sql.js';
 import { releaseIfHeld } from '../../src/runs/claim.sql.js';
@@ -219,6 +220,9 @@ const CHANGES: readonly Change[] = [
   },
 ];
 
+/** Written when an installation is made or a replica starts on it. */
+const AT_THE_START = ['organization.created', 'schema.migrated'];
+
 /** Written by statements that a caller's request leads to; their specs say what they hold. */
 const PROVEN_ELSEWHERE = ['access.refused', 'audit.exported', 'audit.key_recorded', 'audit.key_rotated'];
 
@@ -234,7 +238,7 @@ async function actionsInSource(): Promise<Set<string>> {
 
 describe('F139 every other change', () => {
   it('that a statement records is made here, or by a test that is named', async () => {
-    const made = [...AUDITED.map(({ event }) => event), ...CHANGES.map(({ action }) => action), 'organization.created'];
+    const made = [...AUDITED.map(({ event }) => event), ...CHANGES.map(({ action }) => action), ...AT_THE_START];
     const unproven = [...(await actionsInSource())].filter(
       (action) => ![...made, ...PROVEN_ELSEWHERE].includes(action),
     );
@@ -261,5 +265,29 @@ describe('F139 every other change', () => {
     );
     expect(made.map(({ chain }) => chain).sort()).toEqual([ground.installation, ground.chain].sort());
     expect(made.map(({ principal }) => principal)).toEqual(['system', 'system']);
+  });
+
+  it('each migration stands in the chain of the installation once, in order, however many replicas start at once', async () => {
+    const services = Array.from({ length: 8 }, () => new AccessService(ground.pool, systemTiming));
+    await Promise.all(services.map((service) => service.prepare()));
+    const told = () =>
+      ground.pool.run<{ chain: string; object: string; principal: string }[]>(
+        (sql) => sql`
+        select chain_id as chain, claim::jsonb -> 'payload' ->> 'object' as object,
+               claim::jsonb -> 'payload' ->> 'principal' as principal
+        from audit_entries where action = 'schema.migrated' order by seq`,
+      );
+    const expected = (await knownMigrations()).map((object) => ({
+      chain: ground.installation,
+      object,
+      principal: 'system',
+    }));
+    expect(await told()).toEqual(expected);
+    await ground.sql.query(`insert into schema_migrations (name, run_on) values ('9999_next', now())`);
+    await Promise.all(services.map((service) => service.prepare()));
+    expect(await told()).toEqual([
+      ...expected,
+      { chain: ground.installation, object: '9999_next', principal: 'system' },
+    ]);
   });
 });

@@ -69,7 +69,9 @@ it('S4-102 a break is told by log and metric within one pass, and `audit verify`
     seq,
   ]);
   await until('the loop has found the break', async () => (await metric('capstan_audit_broken')) === 1, 30_000);
-  expect(logged('audit_chain_broken')).toEqual([expect.objectContaining({ level: 'error', chain, seq, check: 'link' })]);
+  expect(logged('audit_chain_broken')).toEqual([
+    expect.objectContaining({ level: 'error', chain, seq, check: 'link' }),
+  ]);
   const broken = await capstan('audit', 'verify');
   expect(broken.code).toBe(1);
   expect(broken.stdout).toContain(`verdict\tbroken\nbroken at\t${seq}\nfailed check\tlink\n`);

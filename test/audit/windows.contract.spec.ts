@@ -68,6 +68,60 @@ describe('a window of a chain', () => {
   });
 });
 
+describe('whoever takes the constraints away first', () => {
+  let bare: Chains;
+  beforeAll(async () => {
+    bare = await Chains.open();
+    for (const column of ['claim', 'prev', 'link']) {
+      await bare.sql.query(`alter table audit_entries alter ${column} drop not null`);
+    }
+    await bare.sql.query('alter table audit_entries drop constraint audit_entries_pkey');
+  });
+  afterAll(() => bare.close());
+  const verdict = (chain: string) => new AuditService(bare.pool).verify(chain);
+
+  it.each([
+    ['claim', 2, 'link'],
+    ['prev', 2, 'prev'],
+    ['link', 2, 'link'],
+    ['claim', 4, 'link'],
+    ['prev', 4, 'prev'],
+    ['link', 4, 'link'],
+  ])('S4-102 and leaves nothing in the column %s of entry %i is found', async (column, seq, check) => {
+    const chain = await bare.chainOf(4);
+    await bare.tamper(`update audit_entries set ${column} = null where chain_id = $1 and seq = $2`, chain, seq);
+    expect(await verdict(chain)).toMatchObject({ ok: false, brokenAt: seq, check, entries: seq - 1 });
+  });
+
+  it('S4-102 and leaves nothing at all in an entry and what follows it is found', async () => {
+    const chain = await bare.chainOf(4);
+    await bare.tamper(
+      'update audit_entries set claim = null, prev = null, link = null where chain_id = $1 and seq > 2',
+      chain,
+    );
+    expect(await verdict(chain)).toMatchObject({ ok: false, brokenAt: 3 });
+  });
+
+  it.each([2, 4])('S4-102 and puts entry %i there twice is found', async (seq) => {
+    const chain = await bare.chainOf(4);
+    const twice = 'insert into audit_entries select * from audit_entries where chain_id = $1 and seq = $2';
+    await bare.tamper(twice, chain, seq);
+    expect(await verdict(chain)).toMatchObject({ ok: false, brokenAt: seq, check: 'gap', entries: seq - 1 });
+    expect(await new AuditService(bare.pool).verify(chain, { from: 3 })).toMatchObject({ ok: seq === 2 });
+  });
+
+  it('S4-102 and moves the head as far as a number goes is found', async () => {
+    const chain = await bare.chainOf(3);
+    const furthest = '9223372036854775807';
+    await bare.tamper('update audit_entries set seq = $2 where chain_id = $1 and seq = 3', chain, furthest);
+    await bare.tamper('update audit_heads set seq = $2 where chain_id = $1', chain, furthest);
+    const service = new AuditService(bare.pool);
+    for (let n = 0; n < 2; n += 1) {
+      expect(await service.verify(chain)).toMatchObject({ ok: false, brokenAt: 3, check: 'gap' });
+    }
+  });
+});
+
 describe('anchors', () => {
   it('that equal their entries are counted', async () => {
     const chain = await chains.chainOf(6);
@@ -105,7 +159,10 @@ describe('what a verification leaves behind', () => {
     ]);
     await service.verify(chain, { from: 3 });
     expect(service.brokenAsKnown(chain)).toEqual({ brokenAt: 2, check: 'link' });
-    await chains.tamper(`update audit_entries set claim = rtrim(claim) where chain_id = $1 and seq = $2`, chain, 2);
+    await chains.tamper(rewrite, chain, 5);
+    expect(await service.verify(chain, { from: 4 })).toMatchObject({ ok: false, brokenAt: 5 });
+    expect(service.brokenAsKnown(chain), 'the first one').toEqual({ brokenAt: 2, check: 'link' });
+    await chains.tamper(`update audit_entries set claim = rtrim(claim) where chain_id = $1`, chain);
     await service.verify(chain);
     expect([service.brokenAsKnown(chain), service.lastVerified(chain)]).toEqual([undefined, 6]);
   });
@@ -128,10 +185,12 @@ it('S4-10 F136 fifty first actions at once on a fresh database: one installation
     await Promise.all(Array.from({ length: 50 }, () => access.prepare()));
     const chain = await installationChain(pool);
     if (!chain) throw new Error('there is no installation');
-    const { rows: heads } = await sql.query('select chain_id, seq::integer from audit_heads order by organization_id');
-    expect(heads, 'two chains with the entry of their making').toEqual([
-      expect.objectContaining({ seq: 1 }),
+    const { rows: made } = await sql.query(
+      `select chain_id, seq::integer from audit_entries where action = 'organization.created' order by chain_id`,
+    );
+    expect(made, 'the first entry of two chains').toEqual([
       { chain_id: chain, seq: 1 },
+      { chain_id: expect.stringMatching(/^org_/), seq: 1 },
     ]);
     // And fifty first entries of a chain that has none.
     const organization = randomUUID();
@@ -145,7 +204,7 @@ it('S4-10 F136 fifty first actions at once on a fresh database: one installation
     const receipts = (await Promise.all(Array.from({ length: 50 }, append))).flat();
     const numbers = receipts.map(({ receipt }) => Number(receipt.split(':')[1])).toSorted((a, b) => a - b);
     expect(numbers).toEqual(Array.from({ length: 50 }, (_, i) => i + 1));
-    for (const each of ['in_fresh', ...heads.map((head) => head.chain_id)]) {
+    for (const each of ['in_fresh', ...made.map(({ chain_id }) => chain_id)]) {
       expect(await new AuditService(pool).verify(each)).toMatchObject({ ok: true });
     }
   } finally {

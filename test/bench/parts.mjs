@@ -203,6 +203,7 @@ async function audit(ground, { quick }) {
   const pages = async (query) => series(quick ? 5 : 50, () => timed(() => client.call('GET', `/v1/audit?${query}`)));
   const [newest, byAction] = [await pages('limit=50'), await pages('limit=50&action=bench.made')];
   const nothing = await series(quick ? 2 : 5, () => timed(() => client.call('GET', '/v1/audit?principal=nobody')));
+  const bundle = await series(quick ? 2 : 5, () => timed(() => client.call('GET', '/v1/audit/bundle')));
   return [
     rate('entries appended, 1,000 a statement', n, filling),
     rate('entries verified over HTTP', n, took),
@@ -210,6 +211,7 @@ async function audit(ground, { quick }) {
     times('a page of 50 entries', newest),
     times('a page of 50 entries of an action', byAction),
     times('a page of a principal that did nothing: as far as it looks', nothing),
+    times('a signed bundle of the newest 10,000 entries', bundle),
   ];
 }
 

@@ -556,7 +556,7 @@ export const MUTATIONS = [
     'to_char(p_at,',
   ]),
   mutation('a missing entry is not seen', CHAIN_SQL, CHAINS, [
-    'when e.seq <> lag(e.seq, 1, asked.seq) over chain + 1 then',
+    'when (e.seq = lag(e.seq, 1, asked.seq) over chain + 1) is not true then',
     'when false then',
   ]),
   mutation('entries that end too soon are not seen', VERIFYING, CHAINS, [
@@ -564,14 +564,17 @@ export const MUTATIONS = [
     'if (check) return',
   ]),
   mutation('another previous link is not seen', CHAIN_SQL, CHAINS, [
-    `when e.prev <> lag(e.link, 1, pg_catalog.decode(asked.link, 'hex')) over chain then`,
+    `when (e.prev = lag(e.link, 1, pg_catalog.decode(asked.link, 'hex')) over chain) is not true then`,
     'when false then',
   ]),
   mutation('what the first entry of a window follows is not compared', CHAIN_SQL, WINDOWS, [
-    'coalesce((select link from audit_entries where chain_id = ${chain} and seq = ${seq - 1}),',
-    'coalesce(null,',
+    "(select min(encode(link, 'hex')) from audit_entries where chain_id = ${chain} and seq = ${seq - 1}),",
+    'null,',
   ]),
-  mutation('another content is not seen', CHAIN_SQL, CHAINS, ['when e.link <> ${linkOf(sql)} then', 'when false then']),
+  mutation('another content is not seen', CHAIN_SQL, CHAINS, [
+    'when (e.link = ${linkOf(sql)}) is not true then',
+    'when false then',
+  ]),
   mutation('another link than the format says', 'src/audit/link.sql.ts', CHAINS, [
     '"loomseal-chain-v1","install_id"',
     '"loomseal-chain-v1", "install_id"',
@@ -588,15 +591,26 @@ export const MUTATIONS = [
   ]),
   mutation('a stray anchor is not seen', CHAIN, WINDOWS, ['strayAnchor === null ? undefined', 'true ? undefined']),
   mutation('an anchor of an entry that is gone counts', CHAIN_SQL, WINDOWS, [
-    'e.link is distinct from a.link',
+    '(e.link = a.link) is not true',
     'e.link <> a.link',
+  ]),
+  mutation('an entry whose text is null holds', CHAIN_SQL, WINDOWS, [
+    '(e.link = ${linkOf(sql)}) is not true',
+    'e.link <> ${linkOf(sql)}',
+  ]),
+  mutation('an entry that is there twice stops the verification', CHAIN_SQL, WINDOWS, [
+    "(select min(encode(e.link, 'hex')) from audit_entries e\n            where e.chain_id = h.chain_id and e.seq = h.seq)",
+    "(select encode(e.link, 'hex') from audit_entries e\n            where e.chain_id = h.chain_id and e.seq = h.seq)",
+  ]),
+  mutation('a window hides the first break of a chain', VERIFYING, WINDOWS, [
+    '(isWhole || broken.brokenAt < known)',
+    'broken',
   ]),
   mutation('the last break is named, not the first', CHAIN, CHAIN_RULES, [
     'first.brokenAt <= each.brokenAt',
     'first.brokenAt > each.brokenAt',
   ]),
-  mutation('a head that led nowhere is remembered', VERIFYING, WINDOWS, ['if (!standBreak) knowledge', 'knowledge']),
-  mutation('a window that holds takes a break back', VERIFYING, WINDOWS, ['else if (isWhole)', 'else']),
+  mutation('a window that holds takes a break back', VERIFYING, WINDOWS, ['if (!broken && isWhole)', 'if (!broken)']),
   mutation('a window is only verified up to where nothing is', VERIFYING, WINDOWS, [
     'to: Math.min(to ?? seq, seq)',
     'to: to ?? seq',
@@ -616,9 +630,9 @@ export const MUTATIONS = [
     'if (known.broken !== before) return;',
     '',
   ]),
-  mutation('a pass moves on behind what was not checked', RECHECK, RECHECKS, [
-    'walk.after = { seq: brokenAt - 1,',
-    'walk.after = { seq: until,',
+  mutation('a break that the loop meets is none', RECHECK, RECHECKS, [
+    'if (brokenAt <= until) walk',
+    'if (!chain) walk',
   ]),
   mutation('a pass never begins anew', RECHECK, RECHECKS, [`chains.length < CHAINS ? ''`, `chains.length < 0 ? ''`]),
   mutation('the loop takes no rest', RECHECK, RECHECKS, ['this.tookMs * IDLE_SHARE', '0']),
@@ -2038,4 +2052,32 @@ export const MUTATIONS = [
     'if (!ok || !facts?.chain) {',
     'if (!facts?.chain) {',
   ]),
+
+  // The report, and what was done to the schema ----------------------------------------------------------------------
+  mutation('a report takes an entry for markup', 'src/cli/report/markup.ts', 'test/cli/report.unit.spec.ts', [
+    'ESCAPED[char] ?? char',
+    'char',
+  ]),
+  mutation('a report turns the direction of writing', 'src/cli/report/markup.ts', 'test/cli/report.unit.spec.ts', [
+    'replace(STEERING',
+    'replace(/^$/',
+  ]),
+  mutation('a report shows what did not verify', 'src/cli/report/page.ts', 'test/cli/report.unit.spec.ts', [
+    '${isVerified ? contents(page) : null}',
+    '${contents(page)}',
+  ]),
+  mutation('a report reads what did not verify', 'src/verifier/command.ts', 'test/cli/audit-report.process.spec.ts', [
+    'if (part.verdict.ok) onBundle(bytes);',
+    'onBundle(bytes); part.verdict.ok;',
+  ]),
+  mutation('a migration is told by each replica', 'src/audit/schema.sql.ts', 'test/audit/coverage.contract.spec.ts', [
+    "where e.action = 'schema.migrated' and",
+    "where e.action = 'schema.migrate' and",
+  ]),
+  mutation(
+    'a replica that was slower in telling migrations does not start',
+    'src/access/access.service.ts',
+    'test/access/access.contract.spec.ts',
+    ["if (errorCode(error) !== '23505') throw error;", 'throw error;'],
+  ),
 ];
