@@ -2,7 +2,6 @@
  * Remembers who was refused: a known token that was revoked, or that may not do this. A refusal changes nothing, so its
  * answer never waits for the entry; each principal gets one entry a minute here, which counts those before it.
  */
-
 import type { Pool } from '../platform/db/db.js';
 import { Lane } from '../platform/db/lane.js';
 import type { RequestCaller } from '../platform/http/caller.js';

@@ -3,6 +3,7 @@ import { parseInstant } from '../kernel/instant.js';
 import type { BundleFile } from './bundle-file.js';
 import { writeWhole } from './bundle-file.js';
 import type { ClientCommands } from './commands.js';
+import { isFields } from './decode.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { Failure, wrongUsage } from './failure.js';
 import { idIn } from './ids.js';
@@ -16,6 +17,8 @@ interface BundleOptions {
   readonly installation?: boolean;
   readonly output?: string;
 }
+
+const MAX_HINTS = 10;
 
 /** What is in a bundle, as our verifier reads it. */
 interface Contents {
@@ -53,7 +56,7 @@ export function addAuditBundleCommand(commands: ClientCommands): void {
 async function exportBundle(session: Session, options: BundleOptions): Promise<number> {
   const { api, shell, isJson, printer } = session;
   const query = queryOf(options);
-  const found = await api.auditBundle(query);
+  const found = await api.auditBundle(query).catch(withWindows);
   const contents = await contentsOf(found.bytes);
   const file = targetOf(session, options.output, found);
   if (file === undefined) await shell.stdout.write(found.bytes);
@@ -65,9 +68,24 @@ async function exportBundle(session: Session, options: BundleOptions): Promise<n
   const range = `${entries === 1 ? '1 entry' : `${entries} entries`} (${from} to ${to}) of ${chain}`;
   await session.note(
     `${file === undefined ? '' : `${printable(file)}: `}${range}, signed by ${fingerprint}`,
+    ...(isWhole(options) && from > 1 ? [`before these: --from 1 --to ${from - 1}`] : []),
     `check it: capstan verify ${file === undefined ? 'FILE' : printable(quoted(file))} --fingerprint ${fingerprint}`,
   );
   return EXIT_CODES.done.code;
+}
+
+/** No range was asked for: all of it, as far as it goes into one bundle. */
+function isWhole({ run, from, to }: BundleOptions): boolean {
+  return run === undefined && from === undefined && to === undefined;
+}
+
+/** Too wide a range: the windows to ask for, as this command takes them. */
+function withWindows(error: unknown): never {
+  const windows = error instanceof Failure && Array.isArray(error.problem.windows) ? error.problem.windows : [];
+  const hints = windows.filter(isFields).map(({ from, to }) => `--from ${Number(from)} --to ${Number(to)}`);
+  if (!(error instanceof Failure) || hints.length === 0) throw error;
+  const more = hints.length > MAX_HINTS ? [`and so on, ${hints.length} in all (--json tells each)`] : [];
+  throw new Failure(error.exit, error.problem, [...hints.slice(0, MAX_HINTS), ...more, ...error.hints]);
 }
 
 /** Undefined: standard output. */

@@ -1,7 +1,9 @@
 /** `audit report`: bundles as one page for people, which are verified before anything of them is shown. Asks no server. */
+import { resolve } from 'node:path';
+import { productVersion } from '../platform/http/product.js';
 import type { Verdict } from '../verifier/verdict.js';
 import { writeWhole } from './bundle-file.js';
-import type { ClientCommands } from './commands.js';
+import { type ClientCommands, once } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { wrongUsage } from './failure.js';
 import { Entries } from './report/entries.js';
@@ -20,7 +22,11 @@ export function addAuditReportCommand(commands: ClientCommands): void {
     .addLocal('audit report', 'make a page for people of bundles', makeReport)
     .argument('<bundle...>', 'bundles of one chain, in any order; - is standard input')
     .option('-o, --output <file>', 'the HTML file to write (default: standard output)')
-    .option('--fingerprint <fp>', 'the key that must have signed, sha256: and 64 hexadecimal digits')
+    .option(
+      '--fingerprint <fp>',
+      'the key that must have signed, sha256: and 64 hexadecimal digits',
+      once('--fingerprint'),
+    )
     .addHelpText(
       'after',
       '\nOne HTML file that needs no network, no script and no server, and prints well. Of bundles\n' +
@@ -34,9 +40,13 @@ async function makeReport(session: Session, files: readonly string[], options: R
   const { shell, isJson, printer } = session;
   const { output, fingerprint } = options;
   if (isJson && output === undefined) throw wrongUsage('--json needs -o FILE: the page itself is HTML');
+  // The page would stand where the evidence was.
+  if (output !== undefined && files.some((file) => resolve(file) === resolve(output))) {
+    throw wrongUsage(`${output} is a bundle to read: name another file for the page`);
+  }
   const entries = new Entries();
   const verdict = await verified(session, files, fingerprint, (bytes) => entries.add(bytes));
-  const page = Buffer.from(pageOf(verdict, entries));
+  const page = Buffer.from(pageOf(verdict, files, entries));
   if (output === undefined) await shell.stdout.write(page);
   else await writeWhole(output, page, true);
   const { ok, level, failed } = verdict;
@@ -59,18 +69,26 @@ async function verified(
   }
 }
 
-function pageOf(verdict: Verdict, found: Entries): string {
-  const { ok, facts, notProven } = verdict;
+function pageOf(verdict: Verdict, files: readonly string[], found: Entries): string {
+  const { ok, facts, proven, notProven } = verdict;
   const entries = ok ? found.inOrder() : [];
   return reportPage({
-    title: facts ? `Audit report: ${facts.subject.id}` : 'Audit report',
+    title: ok && facts ? `Audit report: ${facts.subject.id}` : 'Audit report',
     isVerified: ok,
     verdict: standing(verdict),
     standing: ok && facts ? factsOf(facts) : [],
+    proven,
     notProven,
+    note: noteOn(ok, files),
     facts: reportFacts(entries),
     entries,
   });
+}
+
+function noteOn(isVerified: boolean, files: readonly string[]): string {
+  const made = `Made by Capstan ${productVersion()} at ${new Date().toISOString()} of ${files.join(', ')}.`;
+  if (!isVerified) return `${made} Nothing that stands in there is shown. Ask whoever gave it to you for another copy.`;
+  return `${made} The page itself proves nothing: check the bundle with capstan verify.`;
 }
 
 function standing({ ok, level, failed }: Verdict): string {
@@ -89,8 +107,8 @@ function factsOf(facts: NonNullable<Verdict['facts']>): [name: string, value: st
     ['Bundle', `${facts.bundleId}, made ${facts.createdAt}`],
   ];
   if (chain) rows.push(['Head', `${chain.head.seq}:${chain.head.link}${chain.headMatched ? '' : ' (declared only)'}`]);
-  for (const { seq, timestamp } of anchors) {
-    if (timestamp) rows.push(['Timestamp', `entry ${seq} at ${timestamp.genTime} by ${timestamp.signer}`]);
+  for (const { seq, timestamp, ref } of anchors) {
+    if (timestamp) rows.push(['Timestamp', `entry ${seq} at ${timestamp.genTime} by ${timestamp.signer}, ${ref}`]);
   }
   return rows;
 }

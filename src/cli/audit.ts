@@ -49,7 +49,7 @@ export function addAuditCommands(commands: ClientCommands): void {
       listAudit(session, options),
     )
     .option('--action <action>', 'such as run.ended')
-    .option('--principal <id>', 'who: an id such as tok_01h455vb4pex5vsknk084sn02q, or system')
+    .option('--principal <id>', 'who: its id (tok_…, wrk_…), as --json shows it, or system')
     .option('--object <id>', 'on what: an id')
     .option('--run <id>', 'all that is about this run')
     .option('--after <instant>', 'later than, such as 2026-03-02T00:00:00Z', instant)
@@ -85,7 +85,27 @@ async function verifyAudit(session: Session, { from, to, installation }: VerifyO
   const { document, value } = await asked.finally(line.clear);
   if (isJson) await printer.document(document);
   else await printer.facts(factsOf(value));
+  if (!value.ok) await noteBreak(session, value);
   return value.ok ? EXIT_CODES.done.code : EXIT_CODES.runFailed.code;
+}
+
+/** What each check means, for who has to do something about it. */
+const CHECKS: Readonly<Record<string, string>> = Object.freeze({
+  gap: 'an entry is missing',
+  prev: 'it follows another entry than it says: entries were swapped, or one was put in between',
+  link: 'its content was changed after it was linked',
+  column: 'what stands beside its content, to find it by, was changed',
+  head: 'the head of the chain is another than its last entry',
+  behind: 'the chain is shorter than it was, or was made anew from there on',
+  anchor: 'it is another entry than the one that an outside authority dated, or its timestamp was changed',
+});
+
+function noteBreak(session: Session, { brokenAt, check }: ChainVerification): Promise<void> {
+  const means = CHECKS[check ?? ''] ?? 'it does not hold';
+  return session.note(
+    `entry ${brokenAt}: ${means}; nothing of this chain is signed any more, and work goes on`,
+    'keep a copy of the database as it is, and compare it with backups, receipts and bundles of before',
+  );
 }
 
 /** On a terminal alone, one line that is gone afterwards. */

@@ -14,7 +14,7 @@ export class ClientCommands {
   /** Of the command that ran. */
   exitCode: number | undefined;
   private session: Session | undefined;
-  private readonly declared: Command[] = [];
+  private readonly asking: Command[] = [];
   private readonly local: Command[] = [];
   private readonly launching = new Set<Command>();
 
@@ -27,19 +27,12 @@ export class ClientCommands {
 
   /** `name` is one word, or two for a command in a group. */
   add<T extends object>(name: string, summary: string, act: Act<T>): Command {
-    const [word = '', inGroup] = name.split(' ');
-    const command = inGroup === undefined ? this.root.command(word) : this.groupOf(word).command(inGroup);
-    command.summary(summary).description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`);
-    this.declared.push(command);
-    return this.carryOut(name, command, act);
+    return this.declare(this.asking, name, summary, act);
   }
 
   /** A command that asks no server. */
   addLocal<T extends object>(name: string, summary: string, act: Act<T>): Command {
-    const command = this.add(name, summary, act);
-    this.declared.pop();
-    this.local.push(command);
-    return command;
+    return this.declare(this.local, name, summary, act);
   }
 
   /** A group that does nothing by itself; the program's help tells it in one line. */
@@ -47,7 +40,11 @@ export class ClientCommands {
     this.groupOf(name).summary(summary);
   }
 
-  private carryOut<T extends object>(name: string, command: Command, act: Act<T>): Command {
+  private declare<T extends object>(among: Command[], name: string, summary: string, act: Act<T>): Command {
+    const [word = '', inGroup] = name.split(' ');
+    const command = inGroup === undefined ? this.root.command(word) : this.groupOf(word).command(inGroup);
+    command.summary(summary).description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`);
+    among.push(command);
     return command.exitOverride(refuse(name)).action(async () => {
       // Given before the command's name or behind it, all of them count; behind it is nearer.
       const group = command.parent?.opts<ClientOptions>();
@@ -97,8 +94,8 @@ export class ClientCommands {
 
   /** To be called once all are declared: what they share comes last in their help. */
   complete(): void {
-    for (const command of [this.root, ...this.declared, ...this.local]) addJsonOption(command);
-    for (const command of [this.root, ...this.declared]) addClientOptions(command);
+    for (const command of [this.root, ...this.asking, ...this.local]) addJsonOption(command);
+    for (const command of [this.root, ...this.asking]) addClientOptions(command);
   }
 
   private groupOf(word: string): Command {
@@ -150,5 +147,13 @@ function refuse(command: string): (error: CommanderError) => never {
     const isForeign = error.code === 'commander.unknownOption' && command === 'script';
     const hints = isForeign ? ['arguments of the script stand behind --'] : [];
     throw wrongUsage(detail, ...hints, `see: capstan ${command && `${command} `}--help`);
+  };
+}
+
+/** For an option that is given once: a file that is called like one must not replace what was asked for. */
+export function once(name: string): (value: string, before: string | undefined) => string {
+  return (value, before) => {
+    if (before !== undefined) throw wrongUsage(`${name} is there twice`);
+    return value;
   };
 }

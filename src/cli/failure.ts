@@ -3,7 +3,7 @@
  * Invariant: no secret is in any of them.
  */
 import { EXIT_CODES, type ExitName } from './exit-codes.js';
-import { printable, startedAs } from './text.js';
+import { printable, printableJson, startedAs } from './text.js';
 
 /** RFC 9457, as a server sent it or as the client made it (then without `status`). */
 export interface ProblemDocument {
@@ -65,5 +65,5 @@ export function failureText({ exit, problem, hints }: Failure, program: string):
 /** What a program reads: one line of JSON. */
 export function failureDocument({ problem, hints }: Failure, program: string): string {
   const hint = hints.map((each) => startedAs(program, each)).join('\n');
-  return `${JSON.stringify(hint === '' ? problem : { ...problem, hint })}\n`;
+  return `${printableJson(hint === '' ? problem : { ...problem, hint })}\n`;
 }

@@ -11,6 +11,7 @@ import { integer } from './launch-options.js';
 import { copyOutput } from './output.js';
 import type { Session } from './session.js';
 import type { StreamMessage, StreamName, StreamPick } from './stream.js';
+import { printableJson } from './text.js';
 import { endLine } from './wait.js';
 
 interface LogsOptions {
@@ -58,7 +59,7 @@ async function followLogs(session: Session, id: string, pick: StreamPick): Promi
   const cuts = new CutLines(id, session.program);
   const take = (message: StreamMessage) => (isJson ? printMessage(session, message) : copy(session, cuts, message));
   const { document, value } = await follow(session, run, { ...pick, take });
-  if (isJson) await shell.stdout.write(`${JSON.stringify({ end: document })}\n`);
+  if (isJson) await shell.stdout.write(`${printableJson({ end: document })}\n`);
   else await session.note(endLine(value));
   return EXIT_CODES.done.code;
 }
@@ -72,7 +73,7 @@ async function copy({ shell: { stdout } }: Session, cuts: CutLines, message: Str
 async function printMessage({ shell }: Session, message: StreamMessage): Promise<void> {
   const { type, document } = message;
   const shown: Fields = type === 'output' ? { ...document, ...encoded(message.data) } : document;
-  await shell.stdout.write(`${JSON.stringify({ [type]: shown })}\n`);
+  await shell.stdout.write(`${printableJson({ [type]: shown })}\n`);
 }
 
 /** JSON holds text: bytes that are none travel as base64. */

@@ -5,7 +5,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import pc from 'picocolors';
 import type { Outlet } from './shell.js';
-import { printable } from './text.js';
+import { printable, printableJson } from './text.js';
 
 /** A field: a text, an instant, a run's or worker's state, or nothing. */
 export type Field = string | number | null | { readonly at: string | null } | { readonly state: string };
@@ -34,7 +34,7 @@ export class Printer {
 
   /** One JSON document: indented for a person, one line for a program. */
   document(value: unknown): Promise<void> {
-    return this.line(JSON.stringify(value, undefined, this.outlet.isTerminal ? 2 : undefined));
+    return this.line(printableJson(value, this.outlet.isTerminal ? 2 : undefined));
   }
 
   line(text: string): Promise<void> {

@@ -8,6 +8,14 @@ export function printable(text: string): string {
   return text.replace(STEERING, (char) => (/[\t\n\r]/.test(char) ? ' ' : '\u{FFFD}'));
 }
 
+/** JSON whose texts steer no terminal either: JSON itself escapes only the first of these. */
+export function printableJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, undefined, indent).replace(
+    /[\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
 /** A hint that ends in a command of ours, such as `see it: capstan show ID`, with the program as it was started. */
 export function startedAs(program: string, hint: string): string {
   return hint.replace(/^([a-z ]+: )capstan /, `$1${program} `);

@@ -1,5 +1,5 @@
 /** `verify`: whether bundles hold, asking nobody. What it checks is in the verifier's own folder. */
-import type { ClientCommands } from './commands.js';
+import { type ClientCommands, once } from './commands.js';
 import { wrongUsage } from './failure.js';
 import type { Session } from './session.js';
 
@@ -13,8 +13,16 @@ export function addVerifyCommand(commands: ClientCommands): void {
   commands
     .addLocal('verify', 'check bundles offline', verify)
     .argument('<file...>', 'bundles of one chain, in any order; - is standard input')
-    .option('--fingerprint <fp>', 'the key that must have signed, sha256: and 64 hexadecimal digits')
-    .option('--evidence <dir>', 'compare the artifacts in this folder with those that the entries name')
+    .option(
+      '--fingerprint <fp>',
+      'the key that must have signed, sha256: and 64 hexadecimal digits',
+      once('--fingerprint'),
+    )
+    .option(
+      '--evidence <dir>',
+      'compare the artifacts in this folder with those that the entries name',
+      once('--evidence'),
+    )
     .option('--require-evidence', 'not verified unless every artifact is there');
 }
 

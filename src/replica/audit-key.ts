@@ -44,6 +44,9 @@ export async function makeSeed(dataDir: string): Promise<Buffer> {
       await handle.close();
     }
     await rename(draft, file);
+    // The key is put on record next; the file must not be lost behind that.
+    const folder = await open(dataDir, 'r');
+    await folder.sync().finally(() => folder.close());
   } catch (error) {
     throw new DataDirError(`${file} can't be written: ${error instanceof Error ? error.message : String(error)}`);
   }

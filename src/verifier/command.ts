@@ -30,7 +30,8 @@ export interface Outcome {
 /** The question could not be asked: exit code 2. */
 export class UsageError extends Error {}
 
-const MAX_BUNDLE_BYTES = 256 * 1024 * 1024;
+/** Some ten times the largest that Capstan makes; to read it takes about half a gigabyte of memory. */
+const MAX_BUNDLE_BYTES = 64 * 1024 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
 
 /** What became of some files: of each, and of all of them together. */

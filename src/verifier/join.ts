@@ -58,7 +58,12 @@ function joinedLinks(pieces: readonly Piece[]): readonly string[] {
     for (const [index, link] of window.links.entries()) {
       const known = links[chain.from - from + index];
       if (known === undefined) links.push(link);
-      else if (known !== link) refuse(`${file} holds another entry than a file before it`, chain.from + index);
+      else if (known !== link) {
+        refuse(
+          `${file} holds another entry than a file that begins before it: the chain was made anew`,
+          chain.from + index,
+        );
+      }
     }
   }
   checkHeads(pieces, from, links);
@@ -67,10 +72,13 @@ function joinedLinks(pieces: readonly Piece[]): readonly string[] {
 
 function checkSameChain(a: Piece, b: Piece): void {
   const differs = (what: string) => refuse(`${a.file} and ${b.file} are of two chains: ${what} differs`);
+  const isOtherKey = a.facts.fingerprint !== b.facts.fingerprint;
   if (a.chain.installId !== b.chain.installId) differs('the installation');
   if (a.facts.producer.installId !== b.facts.producer.installId) differs('the producer');
   if (a.chain.profile !== b.chain.profile || a.chain.isKeyed !== b.chain.isKeyed) differs('the profile');
-  if (a.facts.fingerprint !== b.facts.fingerprint) differs('the key that signed');
+  if (a.facts.subject.type !== b.facts.subject.type || a.facts.subject.id !== b.facts.subject.id)
+    differs('the subject');
+  if (isOtherKey) refuse(`${a.file} and ${b.file} are signed under two keys: verify those of each key by themselves`);
 }
 
 /** A head that one file only declares may be an entry, or the head, of another. */

@@ -134,22 +134,35 @@ class Parser {
 
   private string(): string {
     this.at += 1;
-    let text = '';
-    let begin = this.at;
+    const begin = this.at;
+    let hasEscapes = false;
     for (;;) {
       const byte = this.bytes[this.at];
       if (byte === undefined) return this.fail('a text does not end');
-      if (byte === 0x22 || byte === 0x5c) {
-        text += this.bytes.toString('utf8', begin, this.at);
-        this.at += 1;
-        if (byte === 0x22) return text;
-        text += this.escaped();
-        begin = this.at;
-      } else {
-        if (byte < 0x20) this.fail('a control character stands in a text as it is');
-        this.at += 1;
-      }
+      if (byte < 0x20) this.fail('a control character stands in a text as it is');
+      if (byte === 0x22) break;
+      hasEscapes ||= byte === 0x5c;
+      this.at += byte === 0x5c ? 2 : 1;
     }
+    const end = this.at;
+    if (hasEscapes) return this.unescaped(begin, end);
+    this.at += 1;
+    return this.bytes.toString('utf8', begin, end);
+  }
+
+  /** Into bytes, which are never more than those of the escapes: a text grown by pieces takes many times its size. */
+  private unescaped(begin: number, end: number): string {
+    const text = Buffer.allocUnsafe(end - begin);
+    let length = 0;
+    this.at = begin;
+    while (this.at < end) {
+      const byte = this.bytes[this.at] ?? 0;
+      this.at += 1;
+      if (byte === 0x5c) length += text.write(this.escaped(), length, 'utf8');
+      else length = text.writeUInt8(byte, length);
+    }
+    this.at = end + 1;
+    return text.toString('utf8', 0, length);
   }
 
   /** What stands behind a backslash. */

@@ -8,7 +8,8 @@ const LISTED = 10;
 
 export function report(verdict: Verdict, files: readonly string[]): string {
   const { ok, level, failed, facts, notes } = verdict;
-  const lines = [ok ? `VERIFIED  ${level}` : `NOT VERIFIED  ${failed ? failureLine(failed) : ''}`, ''];
+  const pin = facts?.isPinned ? '' : '  (key not pinned)';
+  const lines = [ok ? `VERIFIED  ${level}${pin}` : `NOT VERIFIED  ${failed ? failureLine(failed) : ''}`, ''];
   lines.push(...aligned([['file', files.map((file) => shown(file, 200))], ...(facts ? rowsOf(facts, ok) : [])]));
   if (!ok && facts) lines.push('', 'That is what the file says of itself; nothing of it is proven.');
   lines.push(
@@ -29,7 +30,7 @@ function rowsOf(facts: Facts, ok: boolean): Row[] {
   const { producer, subject, claims, chain, anchors, spans, evidence } = facts;
   const { verified, referenced, missing } = evidence;
   const isAny = verified + referenced + missing > 0;
-  const pin = facts.isPinned ? 'the pinned key' : 'not pinned';
+  const pin = facts.isPinned ? 'the pinned key' : 'not a pinned key';
   return [
     [ok ? 'signed by' : 'names key', [`${facts.fingerprint} (${pin})`]],
     ['producer', [`${shown(producer.product)} ${shown(producer.version)}, ${shown(producer.installId)}`]],

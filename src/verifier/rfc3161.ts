@@ -21,6 +21,11 @@ export interface TimeStamp {
   readonly serial: string;
   /** Object identifier of the policy under which the token was issued. */
   readonly policy: string;
+  /** Of a token with several signers only the first is looked at. */
+  readonly hasOneSigner: boolean;
+  /** From when to when the signer's certificate says that it is valid, in milliseconds of the epoch. Not compared. */
+  readonly certificateFromMs: number;
+  readonly certificateToMs: number;
 }
 
 const TST_INFO = '1.2.840.113549.1.9.16.1.4';
@@ -68,7 +73,7 @@ const KEYS: Readonly<Record<Scheme['kind'], readonly string[]>> = Object.freeze(
  */
 export function readTimeStamp(token: Uint8Array, link: string): TimeStamp {
   if (!/^[0-9a-f]{64}$/.test(link)) throw refused('there is no link to compare the timestamp with');
-  const { contentType, content, certificates, signer } = readSignedData(token);
+  const { contentType, content, certificates, signer, hasOneSigner } = readSignedData(token);
   if (contentType !== TST_INFO) throw refused('what is signed is not a timestamp');
   const { imprint, ...info } = readInfo(content);
   if (!isSame(imprint, digest('sha256', Buffer.from(link, 'hex')))) throw refused('the timestamp is of another link');
@@ -76,10 +81,18 @@ export function readTimeStamp(token: Uint8Array, link: string): TimeStamp {
   checkAttributes(signer, content, der);
   const certificate = openCertificate(der);
   checkSignature(signer, keyOf(certificate));
-  return { ...info, signer: oneLine(certificate.subject) };
+  return {
+    ...info,
+    signer: oneLine(certificate.subject),
+    hasOneSigner,
+    certificateFromMs: Date.parse(certificate.validFrom),
+    certificateToMs: Date.parse(certificate.validTo),
+  };
 }
 
-function readInfo(der: Uint8Array): Omit<TimeStamp, 'signer'> & { readonly imprint: Uint8Array } {
+type Info = Pick<TimeStamp, 'genTime' | 'genTimeMs' | 'nonce' | 'serial' | 'policy'>;
+
+function readInfo(der: Uint8Array): Info & { readonly imprint: Uint8Array } {
   const file = new DerReader(der, 'the timestamp');
   const info = file.open(TAG.sequence);
   file.end();

@@ -13,3 +13,9 @@ export function shown(text: string, limit = 100): string {
     .replace(UNSEEN, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
   return whole ? harmless : `${harmless}…`;
 }
+
+/** One line of JSON, in which the same characters are escaped as JSON does it. */
+export function shownJson(value: unknown): string {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value).replace(UNSEEN, (char) => char.split('').map(escaped).join(''));
+}

@@ -27,6 +27,8 @@ export interface SignedData {
   readonly content: Uint8Array;
   readonly certificates: readonly Certificate[];
   readonly signer: SignerInfo;
+  /** Whether nobody else signed it. */
+  readonly hasOneSigner: boolean;
 }
 
 export interface SignerInfo {
@@ -71,6 +73,7 @@ export function readSignedData(token: Uint8Array): SignedData {
     content,
     certificates: readCertificates(certificates.content),
     signer: readSigner(signers.open(TAG.sequence, 'the signer')),
+    hasOneSigner: signers.isAtEnd,
   };
 }
 

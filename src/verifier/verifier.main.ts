@@ -2,6 +2,7 @@
 /** The verifier as a program of its own: one file, no server, no network, nothing beside Node. */
 import { parseArgs } from 'node:util';
 import { runVerify, UsageError } from './command.js';
+import { shown, shownJson } from './shown.js';
 
 const USAGE = `Usage: capstan-verify FILE… [options]
 
@@ -36,8 +37,8 @@ function parse(argv: string[]) {
       args: argv,
       allowPositionals: true,
       options: {
-        fingerprint: { type: 'string' },
-        evidence: { type: 'string' },
+        fingerprint: { type: 'string', multiple: true },
+        evidence: { type: 'string', multiple: true },
         'require-evidence': { type: 'boolean' },
         json: { type: 'boolean' },
         help: { type: 'boolean' },
@@ -48,23 +49,31 @@ function parse(argv: string[]) {
   }
 }
 
+/** A file may be called like an option: it must not replace what was asked for. */
+function onlyOne(name: string, values: readonly string[] = []): string | undefined {
+  if (values.length > 1) throw new UsageError(`${name} is there twice`);
+  return values[0];
+}
+
 async function main(argv: string[]): Promise<number> {
   const { values, positionals: files } = parse(argv);
   if (values.help) {
     process.stdout.write(USAGE);
     return 0;
   }
-  const command = { ...values, files, requireEvidence: values['require-evidence'] };
+  const fingerprint = onlyOne('--fingerprint', values.fingerprint);
+  const evidence = onlyOne('--evidence', values.evidence);
+  const command = { files, fingerprint, evidence, requireEvidence: values['require-evidence'] };
   const { exitCode, text, document } = await runVerify(command, readStdin);
-  process.stdout.write(values.json ? `${JSON.stringify(document)}\n` : text);
+  process.stdout.write(values.json ? `${shownJson(document)}\n` : text);
   return exitCode;
 }
 
-process.stdout.on('error', () => process.exit(READER_GONE));
+process.stdout.on('error', (error) => process.exit('code' in error && error.code === 'EPIPE' ? READER_GONE : 2));
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   if (!(error instanceof UsageError)) throw error;
-  process.stderr.write(`capstan-verify: ${error.message}\nsee: capstan-verify --help\n`);
+  process.stderr.write(`capstan-verify: ${shown(error.message, 500)}\nsee: capstan-verify --help\n`);
   process.exitCode = 2;
 }

@@ -15,9 +15,9 @@ const CHAIN = 'org_01h455vb4pex5vsknk084sn02q';
 const NAME = `${CHAIN}-2026-03-02.loomseal.json`;
 
 /** Three entries, signed. */
-async function aBundle(): Promise<Buffer> {
-  let prev = '';
-  const entries = [1, 2, 3].map((seq) => {
+async function aBundle(from = 1): Promise<Buffer> {
+  let prev = from === 1 ? '' : 'ab'.repeat(32);
+  const entries = [from, from + 1, from + 2].map((seq) => {
     const claim = canonicalJson({ at: '2026-03-02T09:00:00.000Z', payload: { action: 'a' }, type: 'capstan.audit/1' });
     const D = `sha256:${sha256Hex(claim)}`;
     const link = sha256Hex(canonicalJson({ claim: D, domain: 'loomseal-chain-v1', install_id: CHAIN, prev, seq }));
@@ -26,7 +26,7 @@ async function aBundle(): Promise<Buffer> {
     return entry;
   });
   const product = { name: 'capstan', version: '1.0.0' };
-  const head = { seq: 3, link: prev };
+  const head = { seq: from + 2, link: prev };
   const rest = { id: 'lsb_1', createdAt: '2026-03-02T10:00:00Z', product, chain: CHAIN, subject: CHAIN, head };
   return signBundle({ ...rest, claims: [claimsOf(entries)], anchors: [] }, KEY);
 }
@@ -77,6 +77,31 @@ describe('audit bundle', () => {
       await capstan(['audit', 'bundle', '--installation', '--run', 'run_01h455vb4pex5vsknk084sn02q'], call);
       expect(String(asked[1]?.query)).toBe('run=run_01h455vb4pex5vsknk084sn02q&chain=installation');
     }));
+
+  it('names the windows to ask for as this command takes them, and what stands before the newest entries', async () => {
+    const windows = Array.from({ length: 12 }, (_, at) => ({ from: at * 10_000 + 1, to: (at + 1) * 10_000 }));
+    const detail = 'a bundle holds up to 10000 entries';
+    const problem = { title: 'The input is invalid', status: 422, code: 'invalid_input', detail, windows };
+    await against(
+      () => ({ status: 422, headers: { 'content-type': 'application/problem+json' }, body: problem }),
+      async (call) => {
+        const { code, stderr } = await capstan(['audit', 'bundle', '--from', '1'], call);
+        expect(code).toBe(3);
+        expect(stderr).toContain('\n  --from 1 --to 10000\n  --from 10001 --to 20000\n');
+        expect(stderr).toContain('\n  --from 90001 --to 100000\n  and so on, 12 in all');
+      },
+    );
+    const late = await aBundle(5);
+    await against(
+      () => ({ headers: headersOf({ 'content-length': String(late.length) }), body: late }),
+      async (call) => {
+        const all = await capstan(['audit', 'bundle', '-o', 'out.json'], call);
+        expect(all.stderr).toContain('\n  before these: --from 1 --to 4\n');
+        const named = await capstan(['audit', 'bundle', '-o', 'out.json', '--from', '5'], call);
+        expect(named.stderr).not.toContain('before these');
+      },
+    );
+  });
 
   it('without a file it goes to standard output, byte for byte; a file of before is replaced, a device is not', () =>
     against(whole, async (call) => {

@@ -45,7 +45,7 @@ it('S4-106 says of what does not verify why, and shows nothing that it holds', (
     expect(code).toBe(1);
     expect(stderr).toContain('Not verified (chain: entry 2:');
     expect(stdout).toContain('Not verified (chain: entry 2:');
-    for (const hidden of ['thing_', 'ann', 'tok_1']) expect(stdout).not.toContain(hidden);
+    for (const hidden of ['thing_', 'ann', 'tok_1', 'org_1', KEY.fingerprint]) expect(stdout).not.toContain(hidden);
     const noise = await capstan(['audit', 'report', '-'], { cwd, stdin: 'no bundle' });
     expect(noise.code).toBe(1);
     expect(noise.stdout).toContain('Not verified (parse: ');
@@ -54,12 +54,19 @@ it('S4-106 says of what does not verify why, and shows nothing that it holds', (
     expect(JSON.parse(json.stdout)).toMatchObject({ file: 'r.html', ok: false, failed: { stage: 'chain', seq: 2 } });
   }));
 
-it('refuses what it can not read, and JSON without a file for the page', () =>
+it('refuses what it can not read, to write over what it reads, and JSON without a file for the page', () =>
   inFolder(async (cwd) => {
     const missing = await capstan(['audit', 'report', 'none.json'], { cwd });
     expect([missing.code, missing.stdout]).toEqual([2, '']);
     expect(missing.stderr).toContain('none.json does not exist');
+    await writeFile(join(cwd, 'a.json'), bytesOf(first));
+    const itself = await capstan(['audit', 'report', 'a.json', '-o', './a.json'], { cwd });
+    expect([itself.code, itself.stdout]).toEqual([2, '']);
+    expect(await readFile(join(cwd, 'a.json'))).toEqual(bytesOf(first));
+    const twice = await capstan(['audit', 'report', 'a.json', '--fingerprint', 'a', '--fingerprint', 'b'], { cwd });
+    expect([twice.code, twice.stdout]).toEqual([2, '']);
+    expect(twice.stderr).toContain('--fingerprint is there twice');
     const json = await capstan(['audit', 'report', '-', '--json'], { cwd, stdin: bytesOf(first) });
     expect([json.code, json.stdout]).toEqual([2, '']);
-    expect(await readdir(cwd)).toEqual([]);
+    expect(await readdir(cwd)).toEqual(['a.json']);
   }));

@@ -61,6 +61,9 @@ describe('audit verify', () => {
         expect(code).toBe(1);
         expect(stdout).toContain('\r\u001b[Kverified 40,000 of 2,000,000 entries\r\u001b[K');
         expect(stdout.slice(stdout.lastIndexOf('\u001b[K'))).toMatch(/broken at\s+5\r\nfailed check\s+link\r\n/);
+        expect(stdout).toContain(
+          'entry 5: its content was changed after it was linked; nothing of this chain is signed',
+        );
         expect((await capstan(['audit', 'verify', '--json'], call)).stderr).toBe('');
       },
     );

@@ -106,7 +106,9 @@ describe('the page', () => {
       isVerified,
       verdict: HOSTILE,
       standing: [[HOSTILE, HOSTILE]],
+      proven: [HOSTILE],
       notProven: [HOSTILE],
+      note: HOSTILE,
       facts: reportFacts([
         entry(
           1,

@@ -110,7 +110,7 @@ describe('windows of one chain', () => {
     const rest = claims.slice(10);
     const others: [Loose, string][] = [
       [sealed(bundleOf(linked(plainClaims(30), 1, '', 'in_other').slice(10), KEY, 'in_other')), 'the installation'],
-      [sealed(bundleOf(rest, OTHER_KEY), OTHER_KEY), 'the key that signed'],
+      [sealed({ ...bundleOf(rest), subject: { type: 'fleet', id: 'org_2' } }), 'the subject'],
       [sealed({ ...bundleOf(rest), chain: { ...bundleOf(rest).chain, keyed: true } }), 'the profile'],
       [sealed({ ...bundleOf(rest), producer: { ...bundleOf(rest).producer, install_id: 'in_x' } }), 'the producer'],
     ];
@@ -121,6 +121,8 @@ describe('windows of one chain', () => {
         reason: expect.stringContaining(`are of two chains: ${what} differs`),
       });
     }
+    const replaced = sealed(bundleOf(rest, OTHER_KEY), OTHER_KEY);
+    expect((await verify([first, replaced])).document.failed?.reason).toContain('are signed under two keys');
     const chainless = bundleOf(rest);
     delete chainless.chain;
     expect((await verify([first, sealed(chainless)])).document.failed?.reason).toContain('1.json has no chain');
@@ -238,7 +240,7 @@ describe('what is given to the command', () => {
       [{ files: ['-', '-'] }, 'standard input is read once'],
       [{ files: [join(folder, 'nowhere')] }, 'does not exist'],
       [{ files: [folder] }, 'cannot be read: EISDIR'],
-      [{ files: ['/dev/zero'] }, '/dev/zero holds more than 268435456 bytes'],
+      [{ files: ['/dev/zero'] }, '/dev/zero holds more than 67108864 bytes'],
       [{ files: [good], fingerprint: KEY.fingerprint.slice(7) }, '--fingerprint: expected sha256:'],
       [{ files: [good], fingerprint: KEY.fingerprint.toUpperCase() }, '--fingerprint: expected sha256:'],
       [{ files: [good], evidence: join(folder, 'nowhere') }, 'does not exist'],

@@ -104,6 +104,18 @@ describe('both programs', () => {
     }
   });
 
+  it('print nothing that steers a terminal, as text or as JSON, and the JSON still says what was there', async () => {
+    const id = 'x\u009b2K\u202eVERIFIED\u2028\u{e0001}y';
+    const bytes = bytesOf(sealed({ ...exampleBundle(), subject: { type: 'fleet', id } }));
+    for (const options of [[], ['--json']]) {
+      for (const { name, code, stdout } of await ask(['-', ...options], bytes)) {
+        expect({ name, code }).toEqual({ name, code: 0 });
+        for (const char of ['\u009b', '\u202e', '\u2028']) expect(stdout).not.toContain(char);
+        if (options.length > 0) expect(JSON.parse(stdout).facts.subject.id).toBe(id);
+      }
+    }
+  });
+
   it('end with exit code 2 and say nothing on standard output when the question is wrong', async () => {
     const file = await put('good.json', example());
     for (const args of [
@@ -112,6 +124,9 @@ describe('both programs', () => {
       [folder],
       [file, '--fingerprint', 'abc'],
       [file, '--fingerprint'],
+      [file, '--fingerprint', KEY.fingerprint, `--fingerprint=${KEY.fingerprint}`],
+      [file, '--evidence', folder, '--evidence', folder],
+      [file, '--un\u001bknown\nVERIFIED'],
       [file, '--evidence', 'nowhere'],
       [file, '--unknown'],
       ['-', '-'],
@@ -119,6 +134,7 @@ describe('both programs', () => {
       for (const { name, code, stdout, stderr } of await ask(args)) {
         expect({ name, args, code, stdout }).toEqual({ name, args, code: 2, stdout: '' });
         expect(stderr).toMatch(/^capstan(-verify)?: /);
+        for (const steering of ['\u001b', '\nVERIFIED']) expect(stderr).not.toContain(steering);
       }
     }
     const [ours] = await ask(['nowhere.json', '--json']);
@@ -154,6 +170,14 @@ describe('the single file', () => {
     expect(text).not.toMatch(/\b(require|import)\(/);
     expect(text).toContain('RFC 8785');
     expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThan(300);
+  });
+
+  it('takes a file of nothing but escapes for what it is, in little memory', async () => {
+    const file = await put('escapes.json', Buffer.from(`{"loomseal":"${'\\n'.repeat(12_000_000)}"}`));
+    const words = ['--max-old-space-size=150', join(folder, 'built/capstan-verify.mjs'), file];
+    const { code, signal, stdout } = await startProcess(process.execPath, words, {}).finished();
+    expect({ code, signal }).toEqual({ code: 1, signal: null });
+    expect(stdout).toMatch(/^NOT VERIFIED {2}parse: /);
   });
 
   it('S4-104 gives the verdict of capstan verify on every vector', async () => {

@@ -20,7 +20,10 @@ export interface ReportPage {
   readonly verdict: string;
   /** What the file is, by whom and of which range. */
   readonly standing: readonly (readonly [name: string, value: string])[];
+  readonly proven: readonly string[];
   readonly notProven: readonly string[];
+  /** What the page is, and how to check what it was made of. */
+  readonly note: string;
   readonly facts: ReportFacts;
   readonly entries: readonly Entry[];
 }
@@ -40,7 +43,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; font-size: 12.5px; }
 th { text-align: left; color: #5a6675; font-weight: 600; border-bottom: 1px solid #9aa5b4; padding: .3rem .6rem .3rem 0; }
 td { border-bottom: 1px solid #e6eaf0; padding: .3rem .9rem .3rem 0; vertical-align: top; overflow-wrap: break-word; }
-.id, .link { overflow-wrap: anywhere; }
+.id, .link, .details { overflow-wrap: anywhere; min-width: 11rem; }
 .counts { display: flex; flex-wrap: wrap; gap: 2.5rem; align-items: flex-start; }
 .counts table { width: auto; min-width: 14rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
@@ -56,7 +59,7 @@ td { border-bottom: 1px solid #e6eaf0; padding: .3rem .9rem .3rem 0; vertical-al
 
 /** The whole document. */
 export function reportPage(page: ReportPage): string {
-  const { title, isVerified, verdict, standing, notProven } = page;
+  const { title, isVerified, verdict, standing, note } = page;
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -70,11 +73,17 @@ export function reportPage(page: ReportPage): string {
 <h1>${title}</h1>
 <p class="verdict ${isVerified ? 'yes' : 'no'}">${verdict}</p>
 <dl>${standing.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
-${notProven.length === 0 ? null : html`<h2>What this does not prove</h2>\n<ul>${notProven.map((each) => html`<li>${each}</li>`)}</ul>`}
+<p>${note}</p>
+${sentences('What this proves', page.proven)}${sentences('What this does not prove', page.notProven)}
 ${isVerified ? contents(page) : null}
 </body>
 </html>
 `.text;
+}
+
+function sentences(title: string, items: readonly string[]): Markup {
+  if (items.length === 0) return html``;
+  return html`<h2>${title}</h2>\n<ul>${items.map((item) => html`<li>${item}</li>`)}</ul>\n`;
 }
 
 function contents({ facts, entries }: ReportPage): Markup {
@@ -136,7 +145,7 @@ function changeTable(changes: readonly Entry[]): Markup {
     changes.map(
       (entry) => html`<tr><td class="number">${entry.seq}</td><td>${time(entry.at)}</td><td>${actionOf(entry)}</td>
 <td class="id">${memberOf(entry, 'object')}</td><td>${principalOf(entry)}</td>
-<td>${detailsOf(entry).map((detail) => html`${detail}<br>`)}</td></tr>`,
+<td class="details">${detailsOf(entry).map((detail) => html`${detail}<br>`)}</td></tr>`,
     ),
   );
 }
