@@ -49,8 +49,12 @@ td { border-bottom: 1px solid #e6eaf0; padding: .3rem .9rem .3rem 0; vertical-al
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 .link, .id { font-family: ui-monospace, monospace; font-size: 11.5px; }
 .good { color: #1a7f47; } .bad { color: #b42318; }
+@page { size: landscape; margin: 12mm; }
 @media print {
   body { margin: 0; max-width: none; font-size: 10.5pt; }
+  table { font-size: 8pt; }
+  .id, .link { font-size: 7.5pt; }
+  .id, .link, .details { min-width: 7rem; }
   thead { display: table-header-group; }
   tr, .verdict { break-inside: avoid; }
   .verdict { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
