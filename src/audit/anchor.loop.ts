@@ -6,8 +6,9 @@ import type { Pool } from '../platform/db/db.js';
 import type { Logger } from '../platform/log/logger.js';
 import type { Loop } from '../platform/loop.js';
 import type { AnchorMetrics } from './anchor.metrics.js';
-import { clockFault } from './anchor.rules.js';
+import { anchorFault } from './anchor.rules.js';
 import { type DueHead, storeAnchorIfHolds, takeAnchorTurn } from './anchors.sql.js';
+import type { ChainKnowledge } from './chain-knowledge.js';
 import type { requestTimeStamp } from './tsa.js';
 
 /** Longer than a request and its statements take, so that nobody asks for the same at the same time. */
@@ -16,6 +17,8 @@ const TURN_MS = 60_000;
 export interface AnchorParts {
   readonly pool: Pool;
   readonly url: string;
+  /** A chain that is known to be broken is dated no more, as nothing of it is signed. */
+  readonly knowledge: Pick<ChainKnowledge, 'chainsBroken'>;
   /** Time between two timestamps of a chain. */
   readonly intervalMs: number;
   readonly request: typeof requestTimeStamp;
@@ -32,8 +35,8 @@ export class AnchorLoop implements Loop {
 
   /** One chain. After a failure the next is asked for later, for it would fail too. */
   async step(signal: AbortSignal): Promise<'idle' | 'more'> {
-    const { pool, intervalMs } = this.parts;
-    const due = await takeAnchorTurn(pool, intervalMs, TURN_MS);
+    const { pool, intervalMs, knowledge } = this.parts;
+    const due = await takeAnchorTurn(pool, intervalMs, TURN_MS, knowledge.chainsBroken);
     if (!due) return 'idle';
     const reason = await this.anchor(due, signal);
     if (reason !== undefined && signal.aborted) return 'idle';
@@ -47,7 +50,7 @@ export class AnchorLoop implements Loop {
     const answer = await request(url, due.link, signal);
     if ('reason' in answer) return answer.reason;
     const { token, stamp } = answer;
-    const fault = clockFault(stamp.genTimeMs, due.entryAtMs);
+    const fault = anchorFault(stamp, due.entryAtMs);
     if (fault) return fault;
     const anchor = { seq: due.seq, link: due.link, at: stamp.genTime, ref: nameOf(url), token };
     const isStored = await storeAnchorIfHolds(pool, due.chain, anchor);

@@ -4,7 +4,7 @@ import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
-import { goneSignal } from '../platform/http/prefer.js';
+import { goneSignal, unlessGone } from '../platform/http/prefer.js';
 import { rangeOf, VerificationDto, VerifyQuery } from './audit.dto.js';
 import { AuditService } from './audit.service.js';
 import { ProgressStream } from './progress-stream.js';
@@ -38,9 +38,8 @@ export class AuditController {
   ): Promise<void> {
     const chain = await this.audit.chainFor(caller, query.chain);
     const signal = goneSignal(reply);
-    const isGone = () => signal.aborted;
-    if (wantsEvents(request)) return this.tell(chain, rangeOf(query), reply, signal).catch(unless(isGone));
-    const verification = await this.audit.verify(chain, rangeOf(query), { signal }).catch(unless(isGone));
+    if (wantsEvents(request)) return this.tell(chain, rangeOf(query), reply, signal).catch(unlessGone(signal));
+    const verification = await this.audit.verify(chain, rangeOf(query), { signal }).catch(unlessGone(signal));
     if (verification) await reply.send(verification);
   }
 
@@ -52,14 +51,6 @@ export class AuditController {
       stream.close();
     }
   }
-}
-
-/** Drops an error that nobody is there to be told of. */
-function unless(isGone: () => boolean): (error: unknown) => undefined {
-  return (error) => {
-    if (!isGone()) throw error;
-    return undefined;
-  };
 }
 
 /** From here on the connection is ours, and no problem can be answered any more. */

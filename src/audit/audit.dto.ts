@@ -67,8 +67,9 @@ export class VerificationDto {
       required: false,
       enum: [...CHAIN_CHECKS],
       description:
-        '`gap`: no such entry; `prev`: it follows another entry; `link`: its content is not what was linked; `head`: ' +
-        'the head is another; `behind`: the chain led further before; `anchor`: another entry was timestamped.',
+        '`gap`: no such entry; `prev`: it follows another entry; `link`: its content is not what was linked; `column`: ' +
+        'what it is found by says something else; `head`: the head is another; `behind`: the chain led further before; ' +
+        '`anchor`: its timestamp is of another entry, or forged.',
     }),
   )
   check?: string;

@@ -24,9 +24,9 @@ import { RecheckLoop } from './recheck.loop.js';
     {
       provide: RecheckLoop,
       inject: [AuditService, Platform],
-      useFactory: ({ knowledge }: AuditService, { pools, metrics, timing }: Platform) => {
+      useFactory: ({ knowledge, anchors }: AuditService, { pools, metrics, timing }: Platform) => {
         registerChainMetrics(metrics, knowledge);
-        return new RecheckLoop(pools.read, knowledge, timing);
+        return new RecheckLoop(pools.read, knowledge, anchors, timing);
       },
     },
     {

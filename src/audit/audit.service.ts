@@ -2,16 +2,15 @@
 import { Bug, invalidInput, Problem } from '../kernel/problems.js';
 import type { Pool } from '../platform/db/db.js';
 import type { RequestCaller } from '../platform/http/caller.js';
+import { AnchorCheck } from './anchor-check.js';
 import { installationChain } from './audit.sql.js';
 import type { ChainBreak, ChainHead, ChainStand } from './chain.js';
-import { breakOf, firstBreak } from './chain.rules.js';
-import { checkWindows, linkBefore, standsOf } from './chain.sql.js';
+import { breakOf, firstBreak, GONE } from './chain.rules.js';
+import { linkBefore, standsOf } from './chain.sql.js';
 import { ChainKnowledge } from './chain-knowledge.js';
 import { type Asking, ChainLine } from './chain-line.js';
 import type { Progress, Range, Verification } from './verification.js';
-
-/** One statement each: some 50 ms. */
-export const WINDOW_ENTRIES = 20_000;
+import { Windows } from './windows.js';
 
 export class AuditService {
   private readonly lines = new Map<string, ChainLine>();
@@ -20,6 +19,7 @@ export class AuditService {
   constructor(
     private readonly pool: Pool,
     readonly knowledge = new ChainKnowledge(),
+    readonly anchors = new AnchorCheck(pool),
   ) {}
 
   /** The chain that a request is about: the caller's own, or the installation's, which its admins may see. */
@@ -72,12 +72,13 @@ export class AuditService {
     const { knowledge } = this;
     const [seen, before] = [knowledge.seen(chain), knowledge.broken(chain)];
     const [stand] = await standsOf(this.pool, [{ chain, seen }]);
-    if (!stand) throw new Problem('not_found', 'there is no such chain');
+    if (!stand) return this.gone(chain, begun);
     const { from, to } = boundsOf(range, stand);
     const standBreak = breakOf(stand, seen);
     const begin = { seq: from - 1, link: from === 1 ? '' : ((await linkBefore(this.pool, chain, from)) ?? '') };
     const { held, fault } = await this.recompute(chain, begin, to, onProgress, signal);
-    const broken = firstBreak(fault, standBreak);
+    const dated = { chain, from: 1, until: stand.anchors > 0 ? stand.seq : 0 };
+    const broken = firstBreak(fault, standBreak, await this.anchors.firstFault(dated, signal));
     const isWhole = from === 1 && to === stand.seq;
     const known = knowledge.broken(chain)?.brokenAt ?? Number.POSITIVE_INFINITY;
     // A window knows nothing of what stands before it.
@@ -94,6 +95,13 @@ export class AuditService {
     };
   }
 
+  /** Each organization has a chain from its first moment on, and so has the installation. */
+  private gone(chain: string, begun: number): Verification {
+    this.knowledge.noteBroken(chain, GONE);
+    const tookMs = Math.round(performance.now() - begun);
+    return { ok: false, chain, entries: 0, head: { seq: 0, link: '' }, anchors: 0, ...GONE, tookMs };
+  }
+
   private async recompute(
     chain: string,
     begin: ChainHead,
@@ -101,13 +109,13 @@ export class AuditService {
     onProgress: (progress: Progress) => void,
     signal: AbortSignal,
   ): Promise<{ held: number; fault: ChainBreak | undefined }> {
+    const windows = new Windows(this.pool);
     let after = begin;
     while (after.seq < to) {
       signal.throwIfAborted();
-      const until = Math.min(after.seq + WINDOW_ENTRIES, to);
-      const [found] = await checkWindows(this.pool, [{ chain, after, until }]);
+      const [found] = await windows.check([{ chain, after, until: to }]);
       if (!found) throw new Bug('a window of a chain was not checked');
-      const { brokenAt, link, check } = found;
+      const { brokenAt, until, link, check } = found;
       after = { seq: brokenAt - 1, link: link ?? '' };
       if (after.seq < until) return { held: after.seq - begin.seq, fault: { brokenAt, check: check ?? 'gap' } };
       onProgress({ verified: after.seq - begin.seq, of: to - begin.seq });

@@ -1,5 +1,6 @@
 /** Where a chain's entries are to be found: the installation's chain, and the numbers of an instant. */
 import type { Pool } from '../platform/db/db.js';
+import { LAST_SEQ } from './chain.js';
 
 /** The id of the installation's own chain. */
 export async function installationChain(pool: Pool): Promise<string | undefined> {
@@ -7,14 +8,6 @@ export async function installationChain(pool: Pool): Promise<string | undefined>
     (sql) => sql`select chain_id from audit_heads where organization_id is null`,
   );
   return rows[0]?.chainId;
-}
-
-/** The number of the newest entry of a chain; 0 before the first. */
-export async function newestSeq(pool: Pool, chain: string): Promise<number> {
-  const rows = await pool.run<{ seq: number }[]>(
-    (sql) => sql`select coalesce(max(seq), 0) as seq from audit_entries where chain_id = ${chain}`,
-  );
-  return rows[0]?.seq ?? 0;
 }
 
 /**
@@ -27,7 +20,7 @@ export async function seqAt(pool: Pool, chain: string, instant: Date): Promise<n
     with recursive between as (
       select 0::bigint as before,                                  -- all up to here are earlier
              coalesce(max(seq), 0) + 1 as found                    -- all from here on are not
-      from audit_entries where chain_id = ${chain}
+      from audit_entries where chain_id = ${chain} and seq <= ${LAST_SEQ}
       union all
       select case when e.at >= ${instant} then b.before else b.middle end,
              case when e.at >= ${instant} then e.seq else b.found end

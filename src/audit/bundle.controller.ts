@@ -1,8 +1,10 @@
 /** `GET /v1/audit/bundle`: a window of a chain as a signed document, byte for byte as it is to be kept. */
-import { Controller, Get, Query, Res } from '@nestjs/common';
-import type { FastifyReply } from 'fastify';
+import { Controller, Get, Query, Req, Res } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Problem } from '../kernel/problems.js';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
+import { goneSignal, unlessGone } from '../platform/http/prefer.js';
 import { BundleQuery, bundleRequest } from './bundle.dto.js';
 import { BundleService } from './bundle.service.js';
 
@@ -30,9 +32,18 @@ export class BundleController {
   async read(
     @CurrentCaller() caller: RequestCaller,
     @Query() query: BundleQuery,
+    @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const { bytes, fileName, receipt } = await this.bundles.make(caller, bundleRequest(query));
+    // Every answer is an export, which is an entry: what has no body must not make one.
+    if (request.method === 'HEAD') {
+      void reply.header('allow', 'GET');
+      throw new Problem('method_not_allowed', 'a bundle is made when it is asked for: GET');
+    }
+    const signal = goneSignal(reply);
+    const bundle = await this.bundles.make(caller, bundleRequest(query), signal).catch(unlessGone(signal));
+    if (!bundle) return;
+    const { bytes, fileName, receipt } = bundle;
     await reply
       .header('content-type', MEDIA_TYPE)
       .header('content-disposition', `attachment; filename="${fileName}"`)

@@ -3,7 +3,7 @@
  * before it is made; nothing is sent that our own verifier, pinned to our own key, didn't accept.
  */
 import { encodeId, newId } from '../kernel/ids.js';
-import { Bug, Problem } from '../kernel/problems.js';
+import { Problem } from '../kernel/problems.js';
 import type { SigningKey } from '../kernel/signing-key.js';
 import type { RequestCaller } from '../platform/http/caller.js';
 import { productVersion } from '../platform/http/product.js';
@@ -12,16 +12,20 @@ import type { Pools } from '../platform/platform.js';
 import { listAnchors } from './anchors.sql.js';
 import type { AuditService } from './audit.service.js';
 import { seqAt } from './audit.sql.js';
+import { brokenChain, WHAT_TO_DO } from './broken-chain.js';
 import { type BundleAnchor, claimsOf, signBundle } from './bundle.js';
 import { type Choice, chooseWindow, type EntryRange, MAX_BUNDLE_ENTRIES } from './bundle.rules.js';
 import { appendExport, headNow, rangeOfRun, readEntries } from './bundle.sql.js';
 import { checkBundle } from './bundle-check.js';
 import { Turns } from './bundle-turns.js';
-import type { ChainBreak, ChainHead } from './chain.js';
+import type { ChainHead } from './chain.js';
+import { GONE } from './chain.rules.js';
 import type { KeyService } from './key.service.js';
 
 /** Up to here a chain is recomputed for each bundle; of a longer one the window is, and for the rest a former pass counts. */
 const WHOLE_CHECK_ENTRIES = 100_000;
+/** Looked through for a run by one statement. */
+const SEARCHED_ENTRIES = 50_000;
 /** One statement each, so that no answer of the database keeps the main thread for long. */
 const READ_ENTRIES = 1_000;
 /** The newest of a window: a timestamp says of every entry before it that it was there. */
@@ -56,23 +60,28 @@ export class BundleService {
   ) {}
 
   /**
-   * One at a time, the others wait. Throws `forbidden`, `signing_key_missing`, `signing_key_superseded`, `not_found`,
-   * `invalid_input` for a range that is too wide, `chain_broken`.
+   * The chain is recomputed before, so that who waits for that keeps nobody else; bundles are made one at a time. Throws
+   * `forbidden`, `signing_key_missing`, `signing_key_superseded`, `not_found`, `invalid_input` for a range that is too
+   * wide, `chain_broken`, `unavailable`, and the reason of `signal`, before anything was written.
    */
-  async make(caller: RequestCaller, request: BundleRequest): Promise<SignedBundle> {
+  async make(caller: RequestCaller, request: BundleRequest, signal: AbortSignal): Promise<SignedBundle> {
     const chain = await this.audit.chainFor(caller, request.chain);
+    await this.keys.signer();
+    const { head } = await this.standOf(chain);
+    const window = required(await this.choose(chain, head, request));
+    await this.requireWhole(chain, head, window, signal);
     return this.turns.take(async () => {
+      signal.throwIfAborted();
+      // Both may have changed while this one waited.
+      this.requireNotBroken(chain);
       const key = await this.keys.signer();
-      const { head } = await this.standOf(chain);
-      const window = required(await this.choose(chain, head, request));
-      await this.requireWhole(chain, head, window);
       return this.export(chain, window, key, caller);
     });
   }
 
   private async choose(chain: string, { seq }: ChainHead, { from, to, run }: BundleRequest): Promise<Choice> {
     if (run !== undefined) {
-      const range = await rangeOfRun(this.pools.read, chain, run);
+      const range = await this.rangeOf(chain, run, seq);
       return range ? chooseWindow(range, seq) : 'empty';
     }
     const first = from instanceof Date ? await seqAt(this.pools.read, chain, from) : from;
@@ -81,14 +90,35 @@ export class BundleService {
     return chooseWindow({ ...(first && { from: first }), ...(last !== undefined && { to: last }) }, seq);
   }
 
+  /** Where a run's entries are: from the newest entry back to its submit. */
+  private async rangeOf(chain: string, run: string, head: number): Promise<EntryRange | undefined> {
+    let range: EntryRange | undefined;
+    for (let to = head; to >= 1; to -= SEARCHED_ENTRIES) {
+      const window = { from: Math.max(1, to - SEARCHED_ENTRIES + 1), to };
+      const found = await rangeOfRun(this.pools.read, chain, run, window);
+      if (found) range = { from: found.from, to: range?.to ?? found.to };
+      if (found?.isBegun) return range;
+    }
+    return range;
+  }
+
   /** Throws `chain_broken` unless the chain holds, as far as it is to be checked for this window. */
-  private async requireWhole(chain: string, { seq }: ChainHead, { from, to }: Window): Promise<void> {
+  private async requireWhole(
+    chain: string,
+    { seq }: ChainHead,
+    { from, to }: Window,
+    signal: AbortSignal,
+  ): Promise<void> {
     const isLong = seq > WHOLE_CHECK_ENTRIES;
-    const known = isLong ? this.audit.brokenAsKnown(chain) : undefined;
-    if (known) throw brokenChain(chain, known);
+    if (isLong) this.requireNotBroken(chain);
     const wasHeld = isLong && this.audit.lastVerified(chain) !== undefined;
-    const { brokenAt, check } = await this.audit.verify(chain, wasHeld ? { from, to } : {});
-    if (brokenAt !== undefined && check !== undefined) throw brokenChain(chain, { brokenAt, check });
+    const { brokenAt, check } = await this.audit.verify(chain, wasHeld ? { from, to } : {}, { signal });
+    if (brokenAt !== undefined && check !== undefined) throw brokenChain(chain, { brokenAt, check }, UNSIGNED);
+  }
+
+  private requireNotBroken(chain: string): void {
+    const known = this.audit.brokenAsKnown(chain);
+    if (known) throw brokenChain(chain, known, UNSIGNED);
   }
 
   private async export(
@@ -148,16 +178,16 @@ export class BundleService {
     return claims;
   }
 
-  private async anchorsOf(chain: string, { from, to }: EntryRange): Promise<BundleAnchor[]> {
-    const anchors = await listAnchors(this.pools.read, chain, from, to);
-    return anchors.slice(-MAX_ANCHORS).map(({ seq, link, at, ref, token }) => {
+  private async anchorsOf(chain: string, range: EntryRange): Promise<BundleAnchor[]> {
+    const anchors = await listAnchors(this.pools.read, chain, range, MAX_ANCHORS);
+    return anchors.map(({ seq, link, at, ref, token }) => {
       return { type: 'rfc3161', seq, link, at, ref, proof: Buffer.from(token).toString('base64') };
     });
   }
 
   private async standOf(chain: string): Promise<{ head: ChainHead; now: string }> {
     const stand = await headNow(this.pools.read, chain);
-    if (!stand) throw new Bug(`there is no chain ${chain}`);
+    if (!stand) throw brokenChain(chain, GONE, UNSIGNED);
     return stand;
   }
 }
@@ -175,16 +205,7 @@ function required(choice: Choice): Window {
   });
 }
 
-const WHAT_TO_DO =
-  'Somebody or something changed the database past Capstan. Leave it as it is, keep a copy, and compare it with ' +
-  'backups, receipts and bundles of before';
-
-function brokenChain(chain: string, { brokenAt: seq, check }: ChainBreak): Problem {
-  const detail = `the audit chain ${chain} doesn't hold at entry ${seq} (check: ${check}), so nothing of it is signed`;
-  return new Problem('chain_broken', `${detail}. ${WHAT_TO_DO}; the details: GET /v1/audit/verify`, {
-    members: { seq, check },
-  });
-}
+const UNSIGNED = 'nothing of it is signed';
 
 /** The number in `<chain>:<seq>:<link>`. */
 function seqIn(receipt: string): number {

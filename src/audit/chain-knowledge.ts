@@ -1,9 +1,9 @@
 /** What this process knows of chains: where they led when they held, what it has verified, and which are broken. */
 import type { Logger } from '../platform/log/logger.js';
-import type { ChainBreak, ChainHead } from './chain.js';
+import type { ChainBreak, SeenChain } from './chain.js';
 
 interface Known {
-  seen?: ChainHead;
+  seen?: SeenChain;
   /** How far the entries were last found to hold without a gap. */
   verifiedSeq: number;
   /** The head of the last whole verification that held. */
@@ -16,8 +16,13 @@ export class ChainKnowledge {
 
   constructor(private readonly log?: Pick<Logger, 'error' | 'info'>) {}
 
-  /** The furthest head of a chain that held: from then on the chain leads there. */
-  seen(chain: string): ChainHead | undefined {
+  /** Chains that held once. */
+  get chainsSeen(): string[] {
+    return [...this.chains].filter(([, { seen }]) => seen).map(([chain]) => chain);
+  }
+
+  /** How a chain stood furthest when it held: from then on it leads there. */
+  seen(chain: string): SeenChain | undefined {
     return this.chains.get(chain)?.seen;
   }
 
@@ -34,8 +39,8 @@ export class ChainKnowledge {
     return [...this.chains.values()].reduce((sum, { verifiedSeq }) => sum + verifiedSeq, 0);
   }
 
-  get brokenChains(): number {
-    return [...this.chains.values()].filter(({ broken }) => broken).length;
+  get chainsBroken(): string[] {
+    return [...this.chains].filter(([, { broken }]) => broken).map(([chain]) => chain);
   }
 
   noteVerified(chain: string, seq: number): void {
@@ -55,11 +60,12 @@ export class ChainKnowledge {
   }
 
   /** The whole chain holds; `before` is the break that was known when that verification began. */
-  noteHeld(chain: string, { seq, link }: ChainHead, before: ChainBreak | undefined): void {
+  noteHeld(chain: string, { seq, link, anchors }: SeenChain, before: ChainBreak | undefined): void {
     const known = this.of(chain);
     // Found meanwhile by another: what was read before says nothing about it.
     if (known.broken !== before) return;
-    if (seq > (known.seen?.seq ?? 0)) known.seen = { seq, link };
+    const { seen } = known;
+    if (seq > 0 && seq >= (seen?.seq ?? 0)) known.seen = { seq, link, anchors: Math.max(anchors, seen?.anchors ?? 0) };
     known.heldSeq = seq;
     this.noteVerified(chain, seq);
     if (!before) return;

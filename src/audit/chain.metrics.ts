@@ -17,7 +17,7 @@ export function registerChainMetrics(registry: Registry, knowledge: ChainKnowled
     help: 'Audit chains that this process found broken, and not whole again.',
     registers,
     collect() {
-      this.set(knowledge.brokenChains);
+      this.set(knowledge.chainsBroken.length);
     },
   });
 }

@@ -4,7 +4,8 @@
  * constraint, which whoever tampers takes away first: a number may be there twice, and anything may be null.
  */
 import type { Pool } from '../platform/db/db.js';
-import type { ChainCheck, ChainHead, ChainStand } from './chain.js';
+import { type ChainCheck, type ChainHead, type ChainStand, LAST_SEQ } from './chain.js';
+import { columnsHold } from './columns.sql.js';
 import { linkOf } from './link.sql.js';
 
 /** The ids of the chains behind one, in their order. */
@@ -15,6 +16,17 @@ export async function chainsAfter(pool: Pool, chain: string, limit: number): Pro
   return rows.map(({ chainId }) => chainId);
 }
 
+/** Organizations without a chain: each was made together with its own. */
+export async function organizationsWithoutChain(pool: Pool): Promise<string[]> {
+  const rows = await pool.run<{ id: string }[]>(
+    (sql) => sql`
+    select o.id from organizations o
+    where not exists (select from audit_heads h where h.organization_id = o.id)
+    limit 100`,
+  );
+  return rows.map(({ id }) => id);
+}
+
 /** How each of these chains stands, beside the head that was `seen` of it before; chains that there are not are left out. */
 export function standsOf(
   pool: Pool,
@@ -22,8 +34,9 @@ export function standsOf(
 ): Promise<ChainStand[]> {
   return pool.run<ChainStand[]>(
     (sql) => sql`
-    select h.chain_id as chain, h.seq, encode(h.link, 'hex') as link,
-           coalesce((select max(e.seq) from audit_entries e where e.chain_id = h.chain_id), 0) as last_seq,
+    select h.chain_id as chain, least(h.seq, ${LAST_SEQ}) as seq, encode(h.link, 'hex') as link,
+           least(coalesce((select max(e.seq) from audit_entries e where e.chain_id = h.chain_id), 0), ${LAST_SEQ})
+             as last_seq,
            (select min(encode(e.link, 'hex')) from audit_entries e
             where e.chain_id = h.chain_id and e.seq = h.seq) as link_at_head,
            (select min(encode(e.link, 'hex')) from audit_entries e
@@ -34,7 +47,7 @@ export function standsOf(
     join audit_heads h using (chain_id)
     cross join lateral (
       select count(*) filter (where e.link = a.link) as held,
-             min(a.seq) filter (where (e.link = a.link) is not true) as stray     -- another entry, or none
+             min(least(a.seq, ${LAST_SEQ})) filter (where (e.link = a.link) is not true) as stray     -- another, or none
       from audit_anchors a
       left join audit_entries e using (chain_id, seq)
       where a.chain_id = h.chain_id
@@ -54,22 +67,23 @@ export interface Window {
 /** What became of a window: it holds up to the entry before `brokenAt`, which is `until` + 1 when all of it does. */
 export interface WindowFinding {
   readonly chain: string;
+  readonly until: number;
   readonly brokenAt: number;
   /** The link of the last entry that holds; null when none does. */
   readonly link: string | null;
   /** Null also where the entries only end. */
-  readonly check: Extract<ChainCheck, 'gap' | 'prev' | 'link'> | null;
+  readonly check: Extract<ChainCheck, 'gap' | 'prev' | 'link' | 'column'> | null;
 }
 
 /**
  * Recomputes windows of entries, each of another chain, from their stored text. A link is the SHA-256 that the open
- * format `loomseal-chain-v1` says. Index: the primary key. 20,000 entries take about 50 ms; the largest possible ones
- * (2 KB: all their texts are bounded) a fifth of what a statement may take.
+ * format `loomseal-chain-v1` says. Index: the primary key. 20,000 entries take about 90 ms; the largest that we write
+ * (2 KB: all their texts are bounded) a quarter of what a statement may take.
  */
 export function checkWindows(pool: Pool, windows: readonly Window[]): Promise<WindowFinding[]> {
   return pool.run<WindowFinding[]>(
     (sql) => sql`
-    select asked.chain_id as chain, found.broken_at, found.check,
+    select asked.chain_id as chain, asked.until, found.broken_at, found.check,
            (select min(encode(e.link, 'hex')) from audit_entries e
             where e.chain_id = asked.chain_id and e.seq = found.broken_at - 1) as link
     from unnest(
@@ -89,6 +103,7 @@ export function checkWindows(pool: Pool, windows: readonly Window[]): Promise<Wi
                  when (e.seq = lag(e.seq, 1, asked.seq) over chain + 1) is not true then 'gap'
                  when (e.prev = lag(e.link, 1, pg_catalog.decode(asked.link, 'hex')) over chain) is not true then 'prev'
                  when (e.link = ${linkOf(sql)}) is not true then 'link'
+                 when (${columnsHold(sql)}) is not true then 'column'
                end as fault
         from audit_entries e
         where e.chain_id = asked.chain_id

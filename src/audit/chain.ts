@@ -1,9 +1,21 @@
 /** The nouns of a chain: where it stands, and what can be wrong with it. Links are lower-case hex. */
 
+/**
+ * No chain has so many entries. A number beyond it was written by somebody else: no list goes there, and what it is read
+ * into holds it (15 digits, as in cursors and receipts).
+ */
+export const LAST_SEQ = 999_999_999_999_999;
+
 export interface ChainHead {
   readonly seq: number;
   /** Empty before the first entry. */
   readonly link: string;
+}
+
+/** How a chain stood when all of it held: it leads there for ever, and what was dated stays dated. */
+export interface SeenChain extends ChainHead {
+  /** How many outside timestamps it had. */
+  readonly anchors: number;
 }
 
 /** What one look at a chain tells besides its entries' content: all of it is of one instant. */
@@ -20,10 +32,10 @@ export interface ChainStand extends ChainHead {
 }
 
 /**
- * What a check finds: a missing entry, another entry before it, another content, another head, a head behind one that
- * was seen before, another entry than was timestamped.
+ * What a check finds: a missing entry, another entry before it, another content, columns that say something else than
+ * the content, another head, a head behind one that was seen before, a timestamp that is none of this entry.
  */
-export const CHAIN_CHECKS = ['gap', 'prev', 'link', 'head', 'behind', 'anchor'] as const;
+export const CHAIN_CHECKS = ['gap', 'prev', 'link', 'column', 'head', 'behind', 'anchor'] as const;
 export type ChainCheck = (typeof CHAIN_CHECKS)[number];
 
 export interface ChainBreak {

@@ -3,8 +3,9 @@ import { Problem } from '../kernel/problems.js';
 import type { Pool } from '../platform/db/db.js';
 import type { RequestCaller } from '../platform/http/caller.js';
 import type { AuditService } from './audit.service.js';
-import { newestSeq, seqAt } from './audit.sql.js';
-import { type EntryFilter, entryAt, isIndexed, listEntries } from './entries.sql.js';
+import { seqAt } from './audit.sql.js';
+import { LAST_SEQ } from './chain.js';
+import { type EntryFilter, entryAt, isDirect, listEntries, seqDown } from './entries.sql.js';
 import { type Entry, type EntryRow, entryOf, receiptIn } from './entry.js';
 
 /** Without an index so much is looked at in one statement, and for so long on one page. */
@@ -47,11 +48,13 @@ export class EntriesService {
     const untilMs = performance.now() + this.bounds.ms;
     const { filter, after, before, below, limit } = search;
     const from = after ? await seqAt(this.pool, chain, new Date(after.getTime() + 1)) : 1;
-    let to = before ? (await seqAt(this.pool, chain, before)) - 1 : await newestSeq(this.pool, chain);
+    let to = before ? (await seqAt(this.pool, chain, before)) - 1 : LAST_SEQ;
     if (below !== undefined) to = Math.min(to, below - 1);
     const entries: EntryRow[] = [];
     while (to >= from) {
-      const bottom = isIndexed(filter) ? from : Math.max(from, to - this.bounds.entries + 1);
+      // By entries, not by numbers: between two of them somebody may have left as wide a gap as he likes.
+      const look = isDirect(filter) ? undefined : await seqDown(this.pool, chain, { from, to }, this.bounds.entries);
+      const bottom = look ?? from;
       // One more than is shown tells whether there are more.
       entries.push(...(await listEntries(this.pool, chain, filter, { from: bottom, to }, limit + 1 - entries.length)));
       if (entries.length > limit) return { entries: entries.slice(0, limit), below: entries[limit - 1]?.seq };

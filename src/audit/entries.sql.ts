@@ -1,7 +1,9 @@
 /** Reads of single entries and of pages of them. None takes a lock. */
 import type postgres from 'postgres';
+import { encodeId } from '../kernel/ids.js';
 import { canonicalJson } from '../kernel/json.js';
 import type { Pool, Sql } from '../platform/db/db.js';
+import type { EntryRange } from './bundle.rules.js';
 import type { EntryRow } from './entry.js';
 import { linkOf } from './link.sql.js';
 
@@ -15,17 +17,28 @@ export interface EntryFilter {
   readonly runId?: string | undefined;
 }
 
-/** Sequence numbers, both included. */
-export interface Between {
-  readonly from: number;
-  readonly to: number;
-}
-
 type Fragment = postgres.PendingQuery<postgres.Row[]>;
 
-/** Whether the filter names entries by an index; of others all that there are between two numbers are looked at. */
-export function isIndexed({ object, runId }: EntryFilter): boolean {
-  return object !== undefined || runId !== undefined;
+/** Whether all that is looked at is met, or found by an index; for other filters entry after entry is looked at. */
+export function isDirect({ action, principal, object, runId }: EntryFilter): boolean {
+  return object !== undefined || runId !== undefined || (action === undefined && principal === undefined);
+}
+
+/** The number of the `count`th entry from `to` down to `from`; `undefined` when there are not so many. */
+export async function seqDown(
+  pool: Pool,
+  chain: string,
+  { from, to }: EntryRange,
+  count: number,
+): Promise<number | undefined> {
+  const rows = await pool.run<{ seq: number }[]>(
+    (sql) => sql`
+    select seq from audit_entries
+    where chain_id = ${chain} and seq between ${from} and ${to}
+    order by seq desc
+    offset ${count - 1} limit 1`,
+  );
+  return rows[0]?.seq;
 }
 
 /**
@@ -38,13 +51,13 @@ export function listEntries(
   pool: Pool,
   chain: string,
   filter: EntryFilter,
-  { from, to }: Between,
+  { from, to }: EntryRange,
   limit: number,
 ): Promise<EntryRow[]> {
   return pool.run<EntryRow[]>((sql) => {
     const { place, or } = placesOf(sql, filter);
     const there = (at: Fragment) => sql`
-      (select e.chain_id as chain, e.seq, e.claim, encode(e.link, 'hex') as link, e.run_id
+      (select e.chain_id as chain, e.seq, e.claim, encode(e.link, 'hex') as link
        from audit_entries e
        where e.chain_id = ${chain}
          and e.seq between ${from} and ${to}
@@ -68,7 +81,7 @@ function placesOf(sql: Sql, filter: EntryFilter): { readonly place: Fragment; re
   const { object, objectRunId, runId } = filter;
   if (runId !== undefined) {
     const about = object === undefined ? sql`true` : says(sql, 'object', object);
-    return { place: sql`e.run_id = ${runId} and ${about}` };
+    return { place: sql`e.run_id = ${runId} and ${saysRun(sql, runId)} and ${about}` };
   }
   if (object === undefined) return { place: sql`true` };
   // As the index says it, word for word.
@@ -83,6 +96,11 @@ function says(sql: Sql, name: string, value: string): Fragment {
   return sql`position(${`"${name}":${canonicalJson(value)}`} in e.claim) > 0`;
 }
 
+/** The column only finds it: that verification says what text it stands beside would take too long (`columns.sql.ts`). */
+export function saysRun(sql: Sql, runId: string): Fragment {
+  return says(sql, 'object', encodeId('run', runId));
+}
+
 /** What became of the entry that a receipt names. */
 export interface Receipted extends EntryRow {
   /** Not beyond the head. */
@@ -95,7 +113,7 @@ export interface Receipted extends EntryRow {
 export async function entryAt(pool: Pool, chain: string, seq: number): Promise<Receipted | undefined> {
   const rows = await pool.run<Receipted[]>(
     (sql) => sql`
-    select e.chain_id as chain, e.seq, e.claim, encode(e.link, 'hex') as link, e.run_id,
+    select e.chain_id as chain, e.seq, e.claim, encode(e.link, 'hex') as link,
            e.seq <= h.seq as is_led,
            e.link = ${linkOf(sql)} as is_whole
     from audit_entries e

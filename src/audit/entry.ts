@@ -1,14 +1,12 @@
 /** An entry as callers see it: what its canonical text says, and the receipt that names it. */
-import { encodeId } from '../kernel/ids.js';
 
-/** An entry as it is stored; `runId` is a look-up column and proves nothing. */
+/** An entry as it is stored, without the columns that only find it. */
 export interface EntryRow {
   readonly chain: string;
   readonly seq: number;
   readonly claim: string;
   /** Lower-case hex. */
   readonly link: string;
-  readonly runId: string | null;
 }
 
 /** Members that the entry lacks are null: all of them, where its text was tampered with until it is no JSON. */
@@ -24,18 +22,19 @@ export interface Entry {
   readonly receipt: string;
 }
 
-export function entryOf({ chain, seq, claim, link, runId }: EntryRow): Entry {
+export function entryOf({ chain, seq, claim, link }: EntryRow): Entry {
   const { at, payload } = membersOf(parsed(claim)) ?? {};
   const members = membersOf(payload);
   const text = (name: string) => textOf(members?.[name]);
+  const object = text('object');
   return {
     seq,
     at: textOf(at),
     action: text('action'),
     principal: text('principal'),
     principalName: text('principalName'),
-    object: text('object'),
-    run: runId === null ? null : encodeId('run', runId),
+    object,
+    run: object?.startsWith('run_') ? object : null,
     payload: members ?? null,
     receipt: receiptText({ chain, seq, link }),
   };

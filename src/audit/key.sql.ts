@@ -3,8 +3,15 @@
  * other place that could say something else. The text of an entry is canonical, so a pattern meets a member of its
  * payload and nothing that a value quotes.
  */
-import type { Pool } from '../platform/db/db.js';
+import type postgres from 'postgres';
+import type { Pool, Sql } from '../platform/db/db.js';
 import type { PublicHalf, RecordedKey } from './key.js';
+
+/** The column finds the entry, its text says whether it is one: an export names a key as well. */
+function isAboutKey(sql: Sql, chain: string): postgres.PendingQuery<postgres.Row[]> {
+  return sql`chain_id = ${chain} and action in ('audit.key_recorded', 'audit.key_rotated')
+             and strpos(claim, '"action":"' || action || '"') > 0`;
+}
 
 /** All keys that were ever recorded, newest first: the first is the current one. Index audit_entries_keys. */
 export function recordedKeys(pool: Pool, chain: string): Promise<RecordedKey[]> {
@@ -15,9 +22,14 @@ export function recordedKeys(pool: Pool, chain: string): Promise<RecordedKey[]> 
            coalesce(substring(claim from '^\{"at":"([^"]*)"'), '') as recorded_at,
            chain_id || ':' || seq || ':' || encode(link, 'hex') as receipt
     from audit_entries
-    where chain_id = ${chain} and action in ('audit.key_recorded', 'audit.key_rotated')
-    order by seq desc`,
+    where ${isAboutKey(sql, chain)}
+    order by ${newestFirst(sql)}`,
   );
+}
+
+/** A rotation counts, though the first key was recorded behind it: a replica may have come with that at the same time. */
+function newestFirst(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
+  return sql`(action = 'audit.key_rotated') desc, seq desc`;
 }
 
 /** The fingerprint of the current key; `undefined` while none was recorded. Index audit_entries_keys. */
@@ -26,17 +38,42 @@ export async function currentFingerprint(pool: Pool, chain: string): Promise<str
     (sql) => sql`
     select coalesce(substring(claim from '"fingerprint":"([^"]*)"'), '') as fingerprint
     from audit_entries
-    where chain_id = ${chain} and action in ('audit.key_recorded', 'audit.key_rotated')
-    order by seq desc
+    where ${isAboutKey(sql, chain)}
+    order by ${newestFirst(sql)}
     limit 1`,
   );
   return rows[0]?.fingerprint;
 }
 
+/** Whether a key was ever recorded: also where no index finds it, as the column beside its text was changed. */
+export async function isKeyRecorded(pool: Pool, chain: string): Promise<boolean> {
+  const rows = await pool.run<{ isRecorded: boolean }[]>(
+    (sql) => sql`select ${hasKeyEntry(sql, chain)} as is_recorded`,
+  );
+  return rows[0]?.isRecorded === true;
+}
+
+/** An expression: looks by the index first, and then at the text of every entry. */
+function hasKeyEntry(sql: Sql, chain: string): postgres.PendingQuery<postgres.Row[]> {
+  return sql`
+    case
+      when exists (
+        select from audit_entries
+        where chain_id = ${chain} and action in ('audit.key_recorded', 'audit.key_rotated')
+      ) then true
+      else exists (
+        select from audit_entries
+        where chain_id = ${chain}
+          and (position('"action":"audit.key_recorded"' in claim) > 0
+               or position('"action":"audit.key_rotated"' in claim) > 0)
+      )
+    end`;
+}
+
 /**
  * Records the first key of the installation.
  *
- * guard     no key was recorded yet
+ * guard     no key was recorded yet, by the text of any entry
  * outcomes  whether it was recorded; of several at once one is, and the others fail with 23505 (unique index
  *           audit_entries_first_key)
  * locks     the installation's chain
@@ -45,13 +82,7 @@ export async function recordKeyIfFirst(pool: Pool, chain: string, key: PublicHal
   const rows = await pool.run<{ receipt: string }[]>(
     (sql) => sql`
     select a.receipt
-    from (
-      select 1
-      where not exists (
-        select from audit_entries
-        where chain_id = ${chain} and action in ('audit.key_recorded', 'audit.key_rotated')
-      )
-    ) first
+    from (select 1 where not ${hasKeyEntry(sql, chain)}) first
     cross join lateral audit_append(
       array[${chain}::text],
       array[jsonb_build_object('action', 'audit.key_recorded', 'object', ${key.fingerprint}::text,
@@ -84,8 +115,8 @@ export async function rotateKeyIfOther(pool: Pool, rotation: KeyRotation): Promi
     with current as (
       select substring(claim from '"fingerprint":"([^"]*)"') as fingerprint
       from audit_entries
-      where chain_id = ${chain} and action in ('audit.key_recorded', 'audit.key_rotated')
-      order by seq desc
+      where ${isAboutKey(sql, chain)}
+      order by ${newestFirst(sql)}
       limit 1
     )
     select a.receipt

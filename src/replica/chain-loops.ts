@@ -20,6 +20,7 @@ export function chainLoops(platform: Platform, recheck: RecheckLoop, loopMetrics
     const anchors = new AnchorLoop({
       pool: pools.work,
       url: config.tsaUrl,
+      knowledge: recheck.knowledge,
       intervalMs: config.tsaIntervalMs,
       request: requestTimeStamp,
       log,

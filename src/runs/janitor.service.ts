@@ -52,7 +52,8 @@ export class JanitorService {
       );
       return [];
     }
-    const reaps = expired.map(({ id }) => ({ id, object: encodeId('wrk', id), by: this.by.id }));
+    const { id: by, name: byName } = this.by;
+    const reaps = expired.map(({ id }) => ({ id, object: encodeId('wrk', id), by, byName }));
     const reaped = await reapIfExpired(work, this.installationChain, reaps);
     for (const { id } of reaped) {
       this.platform.log.warn({ code: 'worker_lost', worker: encodeId('wrk', id) }, 'a worker let its lease run out');

@@ -104,7 +104,9 @@ export function findExpired(pool: Pool, limit: number): Promise<Expired[]> {
 export interface Reap {
   readonly id: string;
   readonly object: string;
+  /** Id and name of the life that says so. */
   readonly by: string;
+  readonly byName: string;
 }
 
 /**
@@ -118,8 +120,8 @@ export function reapIfExpired(pool: Pool, chain: string, reaps: readonly Reap[])
   return pool.run<{ id: string }[]>(
     (sql) => sql`
     with locked as materialized (
-      select w.id, i.object, i.by
-      from jsonb_to_recordset(${records(sql, reaps)}::jsonb) as i (id uuid, object text, by text)
+      select w.id, i.object, i.by, i."byName" as by_name
+      from jsonb_to_recordset(${records(sql, reaps)}::jsonb) as i (id uuid, object text, by text, "byName" text)
       join workers w on w.id = i.id
       where w.state in ('live', 'draining')
         and w.lease_until < db_clock()
@@ -131,12 +133,12 @@ export function reapIfExpired(pool: Pool, chain: string, reaps: readonly Reap[])
       from locked k
       where w.id = k.id
         and w.lease_until < db_clock()                       -- read again under the lock
-      returning w.id, w.name, w.lease_until, k.object, k.by
+      returning w.id, w.name, w.lease_until, k.object, k.by, k.by_name
     ),
     entry as (
       select array_agg(${chain}::text) as chains, array_agg(null::uuid) as run_ids,
              array_agg(jsonb_build_object('action', 'worker.lost', 'object', object, 'name', name, 'principal', by,
-                                          'leaseUntil', instant_text(lease_until)) order by id) as payloads
+                                          'principalName', by_name, 'leaseUntil', instant_text(lease_until)) order by id) as payloads
       from reaped
     ),
     appended as materialized (

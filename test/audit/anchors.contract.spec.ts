@@ -6,11 +6,13 @@ import { Registry } from 'prom-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AnchorLoop } from '../../src/audit/anchor.loop.js';
 import { AnchorMetrics } from '../../src/audit/anchor.metrics.js';
-import { clockFault } from '../../src/audit/anchor.rules.js';
+import { anchorFault } from '../../src/audit/anchor.rules.js';
 import { listAnchors, storeAnchorIfHolds, takeAnchorTurn } from '../../src/audit/anchors.sql.js';
+import { LAST_SEQ } from '../../src/audit/chain.js';
+import { ChainKnowledge } from '../../src/audit/chain-knowledge.js';
 import { requestTimeStamp } from '../../src/audit/tsa.js';
 import type { Pool } from '../../src/platform/db/db.js';
-import { readTimeStamp } from '../../src/verifier/rfc3161.js';
+import { readTimeStamp, type TimeStamp } from '../../src/verifier/rfc3161.js';
 import { createDatabase, type TestDatabase } from '../database.js';
 import { until } from '../server.js';
 import { startTsa, type TsaServer } from './tsa.fixture.js';
@@ -54,7 +56,7 @@ async function append(chain: string): Promise<void> {
 }
 
 async function anchorsOf(chain: string) {
-  return listAnchors(pool, chain, 1, Number.MAX_SAFE_INTEGER);
+  return listAnchors(pool, chain, { from: 1, to: LAST_SEQ }, 1_000);
 }
 
 /** The clock goes on for anchors and turns. Both refuse that in earnest. */
@@ -145,6 +147,19 @@ describe('whose turn it is', () => {
     expect(order).toEqual(['in_2', 'in_1', 'in_0', undefined]);
   });
 
+  it('every chain that is due has its turn, though those before it fail again and again', async () => {
+    await newChains(4);
+    await storeAnchorIfHolds(pool, 'in_3', await anchorOf('in_3'));
+    await append('in_3');
+    await passTime(2 * HOUR_MS);
+    const order: (string | undefined)[] = [];
+    for (let n = 0; n < 8; n += 1) {
+      order.push((await takeAnchorTurn(pool, HOUR_MS, TURN_MS))?.chain);
+      await passTime(TURN_MS + 1_000);
+    }
+    expect(order).toEqual(['in_0', 'in_1', 'in_2', 'in_3', 'in_0', 'in_1', 'in_2', 'in_3']);
+  });
+
   it('a chain without an entry, or whose head is no entry of it, is not due', async () => {
     await newChains(1);
     await sql.query('alter table audit_heads disable trigger all');
@@ -156,12 +171,23 @@ describe('whose turn it is', () => {
 });
 
 describe('what is stored', () => {
-  it('is listed by its place, byte for byte', async () => {
+  it('S4x-02 is listed by its place, byte for byte', async () => {
     await newChains(1);
     const anchor = await anchorOf('in_0');
     expect(await storeAnchorIfHolds(pool, 'in_0', anchor)).toBe(true);
-    expect(await listAnchors(pool, 'in_0', 1, 1)).toEqual([anchor]);
-    expect(await listAnchors(pool, 'in_0', 2, 9)).toEqual([]);
+    expect(await listAnchors(pool, 'in_0', { from: 1, to: 1 }, 9)).toEqual([anchor]);
+    expect(await listAnchors(pool, 'in_0', { from: 2, to: 9 }, 9)).toEqual([]);
+  });
+
+  it('is listed up to so many, the newest', async () => {
+    await newChains(1);
+    for (let n = 0; n < 2; n += 1) await append('in_0');
+    await sql.query(
+      `insert into audit_anchors (chain_id, seq, link, at, ref, token)
+       select chain_id, seq, link, '2026-03-02T09:00:00Z', 'https://tsa.example/', '\\x30' from audit_entries`,
+    );
+    const listed = await listAnchors(pool, 'in_0', { from: 1, to: 9 }, 2);
+    expect(listed.map(({ seq }) => seq)).toEqual([2, 3]);
   });
 
   it('is of an entry that still has that link, and once', async () => {
@@ -192,12 +218,13 @@ function loopOf(request = requestTimeStamp) {
   const log = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) });
   const registry = new Registry();
   const metrics = new AnchorMetrics(registry);
-  const loop = new AnchorLoop({ pool, url: tsa.url, intervalMs: HOUR_MS, request, log, metrics });
-  return { loop, lines, registry, step: () => loop.step(new AbortController().signal) };
+  const knowledge = new ChainKnowledge();
+  const loop = new AnchorLoop({ pool, url: tsa.url, knowledge, intervalMs: HOUR_MS, request, log, metrics });
+  return { loop, knowledge, lines, registry, step: () => loop.step(new AbortController().signal) };
 }
 
 describe('the loop', () => {
-  it('anchors chain by chain, and then has nothing to do', async () => {
+  it('S4x-02 anchors chain by chain, and then has nothing to do', async () => {
     const chains = await newChains(3);
     const { step, lines, registry } = loopOf();
     expect([await step(), await step(), await step(), await step()]).toEqual(['more', 'more', 'more', 'idle']);
@@ -212,6 +239,18 @@ describe('the loop', () => {
     expect(JSON.stringify(lines)).not.toContain('secret');
     expect(await registry.metrics()).toContain('capstan_audit_anchors_total{result="stored"} 3');
     expect(await registry.metrics()).toMatch(/^capstan_audit_anchor_age_seconds [\d.]+$/m);
+  });
+
+  it('dates no chain that is known to be broken, until it holds again', async () => {
+    const [broken, whole] = await newChains(2);
+    const { step, knowledge } = loopOf();
+    knowledge.noteBroken(broken ?? '', { brokenAt: 1, check: 'link' });
+    expect([await step(), await step()]).toEqual(['more', 'idle']);
+    expect([await anchorsOf(broken ?? ''), await anchorsOf(whole ?? '')]).toEqual([[], [expect.anything()]]);
+    const held = { seq: 1, link: (await linkOf(broken ?? '')).link, anchors: 0 };
+    knowledge.noteHeld(broken ?? '', held, knowledge.broken(broken ?? ''));
+    expect(await step()).toBe('more');
+    expect(await anchorsOf(broken ?? '')).toHaveLength(1);
   });
 
   it('of ten replicas one asks per chain and interval', async () => {
@@ -229,7 +268,7 @@ describe('the loop', () => {
     for (const chain of chains) expect(await anchorsOf(chain)).toHaveLength(1);
   });
 
-  it('an authority that lies or fails has nothing stored; that is told once in a row, and tried again later', async () => {
+  it('S4x-02 an authority that lies or fails has nothing stored; that is told once in a row, and tried again later', async () => {
     await newChains(2);
     const { step, lines, registry } = loopOf();
     tsa.mode = 'otherImprint';
@@ -261,7 +300,19 @@ describe('the loop', () => {
     ]);
   });
 
-  it('an entry that was altered while the authority was asked is not anchored', async () => {
+  it.each([
+    ['twoSigners', 'more than one signer'],
+    ['certificateOver', 'not valid'],
+  ] as const)('S4x-02 a token that other verifiers refuse is not stored: %s', async (mode, reason) => {
+    await newChains(1);
+    const { step, lines } = loopOf();
+    tsa.mode = mode;
+    expect(await step()).toBe('idle');
+    expect(await anchorsOf('in_0')).toEqual([]);
+    expect(lines).toMatchObject([{ code: 'anchor_failed', reason: expect.stringContaining(reason) }]);
+  });
+
+  it('S4x-02 an entry that was altered while the authority was asked is not anchored', async () => {
     await newChains(1);
     const { step, lines } = loopOf(async (...asked) => {
       const answer = await requestTimeStamp(...asked);
@@ -289,7 +340,25 @@ describe('the loop', () => {
 });
 
 it('five minutes between two clocks are allowed, as verifiers allow them', () => {
-  expect(clockFault(1_000_000, 1_300_000)).toBeUndefined();
-  expect(clockFault(1_000_000, 1_300_001)).toContain('clock');
-  expect(clockFault(9_000_000, 1_000_000)).toBeUndefined();
+  const fault = (genTimeMs: number, entryAtMs: number) => anchorFault(stampAt(genTimeMs), entryAtMs);
+  expect(fault(1_000_000, 1_300_000)).toBeUndefined();
+  expect(fault(1_000_000, 1_300_001)).toContain('clock');
+  expect(fault(9_000_000, 1_000_000)).toBeUndefined();
 });
+
+it.each([
+  ['before it', { certificateFromMs: 5_001 }],
+  ['after it', { certificateToMs: 4_999 }],
+  ['when nobody can say', { certificateToMs: Number.NaN }],
+])("a time outside the validity of the signer's certificate is of no use: %s", (_, certificate) => {
+  expect(anchorFault(stampAt(5_000), 5_000)).toBeUndefined();
+  expect(anchorFault({ ...stampAt(5_000), certificateFromMs: 5_000, certificateToMs: 5_000 }, 5_000)).toBeUndefined();
+  expect(anchorFault({ ...stampAt(5_000), ...certificate }, 5_000)).toContain('not valid');
+});
+
+function stampAt(genTimeMs: number): TimeStamp {
+  return {
+    ...{ genTime: '', genTimeMs, signer: '', nonce: undefined, serial: '01', policy: '1.2.3', hasOneSigner: true },
+    ...{ certificateFromMs: 0, certificateToMs: 9_000_000 },
+  };
+}

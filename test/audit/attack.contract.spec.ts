@@ -9,15 +9,21 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AuditService } from '../../src/audit/audit.service.js';
 import { EntriesService } from '../../src/audit/entries.service.js';
+import { timeStampRequest } from '../../src/audit/tsa.js';
+import { encodeId } from '../../src/kernel/ids.js';
 import type { Pool } from '../../src/platform/db/db.js';
+import { readTimeStamp } from '../../src/verifier/rfc3161.js';
 import { createDatabase, type TestDatabase } from '../database.js';
-import { ATTACKS, choice, FORGED, relinked, sceneOf, texts } from './attack.fixture.js';
+import { ATTACKS, choice, FORGERY, relinked, sceneOf, texts } from './attack.fixture.js';
 import { readChain, recompute, type StoredChain } from './recompute.fixture.js';
+import { Authority } from './tsa.fixture.js';
 
 let db: TestDatabase;
 let pool: Pool;
 let sql: pg.Client;
+let authority: Authority;
 beforeAll(async () => {
+  authority = await Authority.create();
   db = await createDatabase();
   pool = db.pool(2);
   sql = await db.session();
@@ -29,19 +35,32 @@ beforeAll(async () => {
   );
   for (const { owner, name } of rows) await sql.query(`alter table ${owner} drop constraint "${name}"`);
 });
-afterAll(() => db.drop());
+afterAll(async () => {
+  await authority.remove();
+  await db.drop();
+});
 
 /** A chain of its own with an entry for each text. */
 async function makeChain(texts: readonly string[]): Promise<string> {
   const [chain, organization] = [`in_${randomUUID()}`, randomUUID()];
   await sql.query('insert into organizations (id, name) values ($1, $2)', [organization, `o-${organization}`]);
   await sql.query('insert into audit_heads (chain_id, organization_id) values ($1, $2)', [chain, organization]);
-  const payloads = texts.map((text, n) => JSON.stringify({ action: 'test.made', n, text }));
-  await sql.query(
-    `select from audit_append(array_fill($1::text, array[cardinality($2::jsonb[])]), $2,
-                              array_fill(null::uuid, array[cardinality($2::jsonb[])]))`,
-    [chain, payloads],
-  );
+  // Every other is about a run.
+  const runs = texts.map((_, n) => (n % 2 === 0 ? null : randomUUID()));
+  const payloads = texts.map((text, n) => {
+    const run = runs[n];
+    return JSON.stringify({
+      action: 'test.made',
+      n,
+      text,
+      object: run ? encodeId('run', run) : `"object":"run_${text}`,
+    });
+  });
+  await sql.query('select from audit_append(array_fill($1::text, array[cardinality($2::jsonb[])]), $2, $3)', [
+    chain,
+    payloads,
+    runs,
+  ]);
   return chain;
 }
 
@@ -50,10 +69,11 @@ async function overwrite(chain: string, { entries, head }: StoredChain): Promise
   await sql.query(`set session_replication_role = 'replica'`);
   await sql.query('delete from audit_entries where chain_id = $1', [chain]);
   await sql.query(
-    `insert into audit_entries (chain_id, seq, claim, prev, link, at, action)
-     select $1, e.seq, e.claim, decode(e.prev, 'hex'), decode(e.link, 'hex'), now(), 'test.made'
-     from jsonb_to_recordset($2) as e (seq bigint, claim text, prev text, link text)`,
-    [chain, JSON.stringify(entries)],
+    `insert into audit_entries (chain_id, seq, claim, prev, link, at, action, run_id)
+     select $1, e.seq, e.claim, decode(e.prev, 'hex'), decode(e.link, 'hex'), e.at, e.action, e."runId"
+     from jsonb_to_recordset($2) as e (
+       seq bigint, claim text, prev text, link text, at timestamptz, action text, "runId" uuid)`,
+    [chain, JSON.stringify(entries.map(({ beside, ...rest }) => ({ ...rest, ...beside })))],
   );
   await sql.query(`update audit_heads set seq = $2, link = decode($3, 'hex') where chain_id = $1`, [
     chain,
@@ -116,7 +136,7 @@ describe('S4-102 S4x-02 an attack that leaves a chain which holds is not found b
       return { entries: left, head: left.at(-1) ?? { seq: 0, link: '' } };
     },
     'everything from an entry on written anew': (chain, { entries, head }, from) => {
-      const forged = entries.map((entry) => (entry.seq === from ? { ...entry, claim: FORGED } : entry));
+      const forged = entries.map((entry) => (entry.seq === from ? { ...entry, ...FORGERY } : entry));
       const made = relinked(chain, forged, from);
       return { entries: made, head: made.at(-1) ?? head };
     },
@@ -163,10 +183,12 @@ describe('S4-102 S4x-02 an attack that leaves a chain which holds is not found b
 
   /** The timestamp that was made of an entry while the chain was what it was. */
   async function anchor(chain: string, seq: number, { entries }: StoredChain): Promise<void> {
+    const link = entries.find((entry) => entry.seq === seq)?.link ?? '';
+    const token = await authority.token(timeStampRequest(link, Buffer.alloc(8, 0x42)));
     await sql.query(
       `insert into audit_anchors (chain_id, seq, link, at, ref, token)
-       values ($1, $2, decode($3, 'hex'), '2026-01-01T00:00:00Z', 'https://tsa.test/', '\\x00')`,
-      [chain, seq, entries.find((entry) => entry.seq === seq)?.link],
+       values ($1, $2, decode($3, 'hex'), $4, 'https://tsa.test/', $5)`,
+      [chain, seq, link, readTimeStamp(token, link).genTime, token],
     );
   }
 

@@ -2,9 +2,10 @@
  * Attacks on a chain as pure changes of what is stored, each with the number and the check that it must be found by. The
  * attacker has all rights: nothing that a table would refuse holds him up.
  */
+import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { canonicalJson } from '../../src/kernel/json.js';
-import { type Break, linkOf, type StoredChain, type StoredEntry } from './recompute.fixture.js';
+import { type Break, type Columns, linkOf, type StoredChain, type StoredEntry } from './recompute.fixture.js';
 
 /** What the attacker chooses: numbers to take places from, and a text. */
 export interface Choice {
@@ -45,7 +46,7 @@ export function sceneOf(chain: string, stored: StoredChain, { place, other, text
   return { ...stored, chain, at, last, other: another, text };
 }
 
-export function replaced(entries: readonly StoredEntry[], entry: StoredEntry): StoredEntry[] {
+function replaced(entries: readonly StoredEntry[], entry: StoredEntry): StoredEntry[] {
   return entries.map((old) => (old.seq === entry.seq ? entry : old));
 }
 
@@ -86,13 +87,24 @@ function flipped(hex: string, n: number): string {
   return hex.slice(0, place) + digit + hex.slice(place + 1);
 }
 
+/** The same entry with other words beside it. */
+function misled(beside: (entry: StoredEntry, scene: Scene) => Partial<Columns>): Attack {
+  return (scene) => {
+    const { entries, head, at } = scene;
+    const entry = { ...at, beside: { ...at.beside, ...beside(at, scene) } };
+    return { entries: replaced(entries, entry), head, found: { brokenAt: at.seq, check: 'column' } };
+  };
+}
+
 const EMPTY = { seq: 0, link: '' };
 
-export const FORGED = canonicalJson({
+const FORGED = canonicalJson({
   at: '2026-01-01T00:00:00.000Z',
   payload: { action: 'forged' },
   type: 'capstan.audit/1',
 });
+/** An entry with that content, and the columns that belong to it. */
+export const FORGERY = { claim: FORGED, beside: { action: 'forged', at: '2026-01-01T00:00:00.000Z', runId: null } };
 
 export const ATTACKS: Readonly<Record<string, Attack>> = {
   'another payload': reclaimed((claim, { text }) => ({ ...claim, payload: { ...claim.payload, text: `${text}!` } })),
@@ -105,6 +117,14 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     head,
     found: { brokenAt: at.seq, check: 'link' },
   }),
+  'another action beside it': misled((_, { text }) => ({ action: `test.made${text}` })),
+  'an action beside it that goes on into what follows': misled(({ claim }) => ({
+    action: claim.slice(claim.indexOf('test.made'), claim.lastIndexOf('"')),
+  })),
+  'another time beside it': misled(({ beside: { at } }, { text }) => ({
+    at: new Date(Date.parse(at) + text.length).toISOString(),
+  })),
+  'a run beside it, or none': misled(({ beside: { runId } }) => ({ runId: runId === null ? randomUUID() : null })),
   'a bit of a link': ({ entries, head, at, text }) => ({
     entries: replaced(entries, { ...at, link: flipped(at.link, text.length) }),
     head,
@@ -121,7 +141,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     found: { brokenAt: last.seq, check: 'prev' },
   }),
   'a rewritten entry that links, with what follows left': ({ chain, entries, head, at, last }) => {
-    const forged = { ...at, claim: FORGED };
+    const forged = { ...at, ...FORGERY };
     return {
       entries: replaced(entries, { ...forged, link: linkOf(chain, forged) }),
       head,
@@ -129,7 +149,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     };
   },
   'everything from a rewritten entry on, the head left': ({ chain, entries, head, at, last }) => ({
-    entries: relinked(chain, replaced(entries, { ...at, claim: FORGED }), at.seq),
+    entries: relinked(chain, replaced(entries, { ...at, ...FORGERY }), at.seq),
     head,
     found: { brokenAt: last.seq, check: 'head' },
   }),
@@ -178,23 +198,23 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   'a forged entry behind another than the last': (scene) => {
     const { chain, other, at, last } = scene;
     const before = other.seq === last.seq ? at : other;
-    const forged = { seq: last.seq + 1, claim: FORGED, prev: before.link };
+    const forged = { seq: last.seq + 1, ...FORGERY, prev: before.link };
     return appended(scene, { ...forged, link: linkOf(chain, forged) }, 'prev');
   },
   'a forged entry that begins the chain anew': (scene) => {
-    const forged = { seq: scene.last.seq + 1, claim: FORGED, prev: '' };
+    const forged = { seq: scene.last.seq + 1, ...FORGERY, prev: '' };
     return appended(scene, { ...forged, link: linkOf(scene.chain, forged) }, 'prev');
   },
   'a forged entry linked for another chain': (scene) => {
-    const forged = { seq: scene.last.seq + 1, claim: FORGED, prev: scene.last.link };
+    const forged = { seq: scene.last.seq + 1, ...FORGERY, prev: scene.last.link };
     return appended(scene, { ...forged, link: linkOf('in_another', forged) }, 'link');
   },
   'a forged entry linked for another number': (scene) => {
-    const forged = { seq: scene.last.seq + 1, claim: FORGED, prev: scene.last.link };
+    const forged = { seq: scene.last.seq + 1, ...FORGERY, prev: scene.last.link };
     return appended(scene, { ...forged, link: linkOf(scene.chain, { ...forged, seq: scene.at.seq }) }, 'link');
   },
   'a forged entry that leaves a number out': (scene) => {
-    const forged = { seq: scene.last.seq + 2, claim: FORGED, prev: scene.last.link };
+    const forged = { seq: scene.last.seq + 2, ...FORGERY, prev: scene.last.link };
     const { entries, head, found } = appended(scene, { ...forged, link: linkOf(scene.chain, forged) }, 'gap');
     return { entries, head, found: { ...found, brokenAt: scene.last.seq + 1 } };
   },

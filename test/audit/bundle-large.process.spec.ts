@@ -43,7 +43,7 @@ it('S4-104 10,001 entries are refused with the windows to ask for, which verify 
           'kind', 'command', 'queue', 'default', 'origin', 'api', 'specDigest', 'sha256:' || repeat('ab', 32), 'n', n,
           'principal', 'tok_01h455vb4pex5vsknk084sn02q', 'principalName', 'é😀 ' || n))
         from generate_series(1, 9999) n),
-       array_fill(null::uuid, array[9999])) a
+       array_fill('01890a5d-ac96-774b-bcce-b302099a8057'::uuid, array[9999])) a
      where h.organization_id is not null`,
   );
   const wide = await bundle('?from=1');

@@ -1,6 +1,6 @@
 /** `GET /v1/audit/bundle` against an application that signs. */
 import type pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { storeAnchorIfHolds } from '../../src/audit/anchors.sql.js';
 import { AuditService } from '../../src/audit/audit.service.js';
 import { BundleService } from '../../src/audit/bundle.service.js';
@@ -212,7 +212,6 @@ describe('a bundle', () => {
     const found = (await Promise.all(Array.from({ length: 6 }, () => bundle()))).map((answer) => bundleIn(answer, KEY));
     expect(found.map(({ verdict }) => verdict.ok)).toEqual(Array(6).fill(true));
     const ends = found.map(({ range }) => range[1] ?? 0);
-    expect(ends).toEqual([...ends].sort((a, b) => a - b));
     expect(new Set(ends).size).toBe(6);
     expect(new Set(found.map(({ document }) => document.bundle_id)).size).toBe(6);
   });
@@ -225,6 +224,79 @@ describe('a bundle', () => {
     expect(refused[0]?.json).toMatchObject({ code: 'unavailable' });
     expect(refused[0]?.headers['retry-after']).toBe('5');
     expect((await head()).seq).toBe(before + answers.length - refused.length);
+  });
+});
+
+describe('who asked and has gone', () => {
+  const exportsOf = async (of: string) =>
+    (await sql.query(`select 1 from audit_entries where chain_id = $1 and action = 'audit.exported'`, [of])).rows
+      .length;
+
+  it('ends the recomputation, which kept nobody else, and has exported nothing', async () => {
+    const { token, organizationId } = await surface.stranger();
+    await surface.send({ method: 'POST', path: '/v1/runs', json: { kind: 'noop', queue: surface.queue }, token });
+    const verify = vi.spyOn(surface.app.get(AuditService), 'verify');
+    let begun = false;
+    const ended = new Promise<void>((resolve) => {
+      verify.mockImplementationOnce(async (_chain, _range, asking) => {
+        begun = true;
+        await new Promise<void>((end) => asking?.signal?.addEventListener('abort', () => end()));
+        resolve();
+        throw new Error('nobody waits');
+      });
+    });
+    const leaving = new AbortController();
+    const headers = { authorization: `Bearer ${token}` };
+    const asked = fetch(`${await surface.base()}/v1/audit/bundle`, { headers, signal: leaving.signal });
+    await vi.waitFor(() => expect(begun).toBe(true));
+    expect((await bundle()).status).toBe(200);
+    leaving.abort();
+    await expect(asked).rejects.toMatchObject({ name: 'AbortError' });
+    await ended;
+    verify.mockRestore();
+    expect(await exportsOf(encodeId('org', organizationId))).toBe(0);
+  });
+
+  it('exports nothing when its turn comes', async () => {
+    const { organizationId } = await surface.stranger();
+    const other = encodeId('org', organizationId);
+    await sql.query(`select audit_append(array[$1], array['{"action": "test.made"}'::jsonb], array[null::uuid])`, [
+      other,
+    ]);
+    const [audit, keys] = [surface.app.get(AuditService), surface.app.get(KeyService)];
+    const service = new BundleService(audit, keys, surface.platform.pools, surface.platform.log);
+    const make = (of: string, signal: AbortSignal) =>
+      service.make(
+        { organizationId, chain: of, principal: { type: 'token', id: 'tok_1', name: 'n' }, isInstallationAdmin: false },
+        { chain: undefined, from: undefined, to: undefined, run: undefined },
+        signal,
+      );
+    let goOn = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const signer = vi.spyOn(keys, 'signer');
+    // The second look at the key is in its turn.
+    signer.mockResolvedValueOnce(KEY).mockImplementationOnce(() => held.then(() => KEY));
+    const first = make(chain, new AbortController().signal);
+    await vi.waitFor(() => expect(signer).toHaveBeenCalledTimes(2));
+    const leaving = new AbortController();
+    const verify = vi.spyOn(audit, 'verify');
+    const left = expect(make(other, leaving.signal)).rejects.toMatchObject({ name: 'AbortError' });
+    await vi.waitFor(() => expect(verify.mock.settledResults).toMatchObject([{ type: 'fulfilled' }]));
+    leaving.abort();
+    goOn();
+    expect((await first).receipt).toContain(chain);
+    await left;
+    for (const spy of [signer, verify]) spy.mockRestore();
+    expect(await exportsOf(other)).toBe(0);
+  });
+
+  it('HEAD is refused: it would make a bundle that nobody gets, and an entry', async () => {
+    const before = await head();
+    const { status, headers } = await surface.send({ method: 'HEAD', path: '/v1/audit/bundle' });
+    expect({ status, allow: headers.allow }).toEqual({ status: 405, allow: 'GET' });
+    expect(await head()).toEqual(before);
   });
 });
 
@@ -298,14 +370,45 @@ describe('a chain that does not hold', () => {
     }
   });
 
+  it('S4-105 so is one whose timestamp is forged to fit its entry', async () => {
+    const { token, organizationId } = await surface.stranger();
+    await surface.send({ method: 'POST', path: '/v1/runs', json: { kind: 'noop', queue: surface.queue }, token });
+    await sql.query(
+      `insert into audit_anchors (chain_id, seq, link, at, ref, token)
+       select chain_id, seq, link, '2026-03-02T09:00:00Z', 'https://tsa.example/', sha256(link)
+       from audit_entries where chain_id = $1`,
+      [encodeId('org', organizationId)],
+    );
+    const { json, headers } = await bundle('', token);
+    expect(json).toMatchObject({ status: 409, code: 'chain_broken', seq: 1, check: 'anchor' });
+    expect(headers['audit-receipt'], 'nothing was even begun').toBeUndefined();
+  });
+
+  it('S4-105 a run’s bundle holds its entries whatever the columns beside them say: none is put to it, none is hidden', async () => {
+    const { token, organizationId } = await surface.stranger();
+    const runs: string[] = [];
+    for (let n = 0; n < 2; n += 1) {
+      const json = { kind: 'noop', queue: surface.queue };
+      runs.push((await surface.send({ method: 'POST', path: '/v1/runs', json, token })).json.id);
+    }
+    expect(bundleIn(await bundle(`?run=${runs[0]}`, token), KEY).range).toEqual([1, 1]);
+    await tamper(
+      `update audit_entries set run_id = (select run_id from audit_entries where chain_id = $1 and seq = 1)
+       where chain_id = $1 and seq = 2`,
+      [encodeId('org', organizationId)],
+    );
+    expect(bundleIn(await bundle(`?run=${runs[0]}`, token), KEY).range).toEqual([1, 1]);
+    expect(bundleIn(await bundle(`?run=${runs[1]}`, token), KEY).range).toEqual([2, 2]);
+  });
+
   it('S4-105 one that was rebuilt from an entry that is no JSON holds, but nothing unverified leaves', async () => {
     const { token, organizationId } = await surface.stranger();
     const other = encodeId('org', organizationId);
-    const claim = '{"at":"2026-03-02T09:00:00.000Z","payload":{"a":1.0},"type":"capstan.audit/1"}';
+    const claim = '{"at":"2026-03-02T09:00:00.000Z","payload":{"a":1.0,"action":"forged"},"type":"capstan.audit/1"}';
     const link = `sha256(convert_to('{"claim":"sha256:' || encode(sha256(convert_to($2, 'UTF8')), 'hex')
       || '","domain":"loomseal-chain-v1","install_id":"' || $1 || '","prev":"","seq":1}', 'UTF8'))`;
     await sql.query(
-      `insert into audit_entries (chain_id, seq, claim, prev, link, at, action) select $1, 1, $2, '', ${link}, now(), 'forged'`,
+      `insert into audit_entries (chain_id, seq, claim, prev, link, at, action) select $1, 1, $2, '', ${link}, '2026-03-02T09:00:00Z', 'forged'`,
       [other, claim],
     );
     await tamper(
@@ -342,9 +445,12 @@ describe('a chain of more than 100,000 entries', () => {
 
     override brokenAsKnown = () => this.known;
     override lastVerified = () => this.held;
+    meanwhile: ChainBreak | undefined;
+    found: ChainBreak | undefined;
     override verify = async (chain: string, range = {}) => {
       this.asked.push(range);
-      return { ok: true, chain, entries: 0, head: { seq: 0, link: '' }, anchors: 0, tookMs: 0 };
+      this.known ??= this.meanwhile;
+      return { ok: !this.found, chain, entries: 0, head: { seq: 0, link: '' }, anchors: 0, ...this.found, tookMs: 0 };
     };
   }
 
@@ -359,7 +465,7 @@ describe('a chain of more than 100,000 entries', () => {
     const principal = { type: 'token', id: 'tok_1', name: 'n' } as const;
     const caller = { organizationId, chain: long, principal, isInstallationAdmin: false };
     const request = { chain: undefined, from: 1, to: 2, run: undefined };
-    const make = async () => bundleIn(await service.make(caller, request), KEY).range;
+    const make = async () => bundleIn(await service.make(caller, request, new AbortController().signal), KEY).range;
 
     audit.held = 3;
     expect(await make()).toEqual([1, 2]);
@@ -375,5 +481,11 @@ describe('a chain of more than 100,000 entries', () => {
     const members = { seq: 50_000, check: 'prev' };
     await expect(make()).rejects.toMatchObject({ code: 'chain_broken', members });
     expect(audit.asked).toEqual([]);
+    [audit.known, audit.found] = [undefined, audit.known];
+    await expect(make(), 'found by its own recomputation').rejects.toMatchObject({ code: 'chain_broken', members });
+    expect(audit.asked.splice(0)).toHaveLength(1);
+    [audit.found, audit.meanwhile] = [undefined, audit.found];
+    await expect(make(), 'found while it waited').rejects.toMatchObject({ code: 'chain_broken', members });
+    expect(audit.asked).toHaveLength(1);
   });
 });

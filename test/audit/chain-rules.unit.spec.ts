@@ -27,7 +27,7 @@ describe('a look at a chain', () => {
 
   it('finds nothing wrong with a head that leads to its entry, nor with an empty chain', () => {
     expect(breakOf(whole, undefined)).toBeUndefined();
-    expect(breakOf({ ...whole, linkAtSeen: 'e3' }, { seq: 3, link: 'e3' })).toBeUndefined();
+    expect(breakOf({ ...whole, linkAtSeen: 'e3' }, { seq: 3, link: 'e3', anchors: 0 })).toBeUndefined();
     expect(breakOf({ ...whole, seq: 0, link: '', lastSeq: 0, linkAtHead: null }, undefined)).toBeUndefined();
   });
 
@@ -42,11 +42,17 @@ describe('a look at a chain', () => {
   });
 
   it('S4-102 finds that a chain no longer leads to a head that was seen', () => {
-    expect(breakOf(whole, { seq: 8, link: 'e8' })).toEqual({ brokenAt: 6, check: 'behind' });
-    expect(breakOf({ ...whole, linkAtSeen: 'other' }, { seq: 3, link: 'e3' })).toEqual({
+    expect(breakOf(whole, { seq: 8, link: 'e8', anchors: 0 })).toEqual({ brokenAt: 6, check: 'behind' });
+    expect(breakOf({ ...whole, linkAtSeen: 'other' }, { seq: 3, link: 'e3', anchors: 0 })).toEqual({
       brokenAt: 3,
       check: 'behind',
     });
+  });
+
+  it('S4-102 S4x-02 finds that a timestamp is gone that was there', () => {
+    const seen = { seq: 4, link: 'e4', anchors: 2 };
+    expect(breakOf({ ...whole, linkAtSeen: 'e4' }, seen)).toEqual({ brokenAt: 4, check: 'anchor' });
+    expect(breakOf({ ...whole, linkAtSeen: 'e4', anchors: 2 }, seen)).toBeUndefined();
   });
 
   it('names the first of several breaks', () => {
@@ -63,7 +69,7 @@ describe('what a process knows of chains', () => {
   it('a break is told once, another one again, and that it holds again', () => {
     const log = { error: vi.fn(), info: vi.fn() };
     const knowledge = new ChainKnowledge(log);
-    knowledge.noteHeld('c', { seq: 9, link: 'x' }, undefined);
+    knowledge.noteHeld('c', { seq: 9, link: 'x', anchors: 0 }, undefined);
     expect(knowledge.heldSeq('c')).toBe(9);
     knowledge.noteBroken('c', broken);
     knowledge.noteBroken('c', { ...broken });
@@ -71,19 +77,19 @@ describe('what a process knows of chains', () => {
       [{ code: 'audit_chain_broken', chain: 'c', seq: 3, check: 'link' }, expect.any(String)],
     ]);
     expect(knowledge.heldSeq('c'), 'it held once, which counts no more').toBeUndefined();
-    expect([knowledge.brokenChains, knowledge.verifiedSeq]).toEqual([1, 2]);
+    expect([knowledge.chainsBroken.length, knowledge.verifiedSeq]).toEqual([1, 2]);
     knowledge.noteBroken('c', { brokenAt: 2, check: 'gap' });
     expect(log.error).toHaveBeenCalledTimes(2);
-    knowledge.noteHeld('c', { seq: 9, link: 'x' }, knowledge.broken('c'));
+    knowledge.noteHeld('c', { seq: 9, link: 'x', anchors: 0 }, knowledge.broken('c'));
     expect(log.info.mock.calls).toEqual([[{ code: 'audit_chain_holds', chain: 'c', seq: 9 }, expect.any(String)]]);
-    expect([knowledge.brokenChains, knowledge.verifiedSeq, knowledge.broken('c')]).toEqual([0, 9, undefined]);
+    expect([knowledge.chainsBroken.length, knowledge.verifiedSeq, knowledge.broken('c')]).toEqual([0, 9, undefined]);
   });
 
   it('a verification that began before a break was found doesn’t take it back', () => {
     const knowledge = new ChainKnowledge();
     const before = knowledge.broken('c');
     knowledge.noteBroken('c', broken);
-    knowledge.noteHeld('c', { seq: 9, link: 'x' }, before);
+    knowledge.noteHeld('c', { seq: 9, link: 'x', anchors: 0 }, before);
     expect(knowledge.broken('c')).toEqual(broken);
     expect(knowledge.seen('c')).toBeUndefined();
     expect(knowledge.heldSeq('c')).toBeUndefined();
@@ -93,10 +99,15 @@ describe('what a process knows of chains', () => {
     const knowledge = new ChainKnowledge();
     knowledge.noteVerified('a', 10);
     knowledge.noteVerified('a', 4);
-    knowledge.noteHeld('b', { seq: 5, link: 'x' }, undefined);
+    knowledge.noteHeld('b', { seq: 5, link: 'x', anchors: 0 }, undefined);
     expect(knowledge.verifiedSeq).toBe(15);
-    knowledge.noteHeld('b', { seq: 4, link: 'y' }, undefined);
-    expect(knowledge.seen('b')).toEqual({ seq: 5, link: 'x' });
+    knowledge.noteHeld('b', { seq: 4, link: 'y', anchors: 0 }, undefined);
+    expect(knowledge.seen('b')).toEqual({ seq: 5, link: 'x', anchors: 0 });
+    knowledge.noteHeld('b', { seq: 5, link: 'x', anchors: 2 }, undefined);
+    knowledge.noteHeld('b', { seq: 5, link: 'x', anchors: 1 }, undefined);
+    expect(knowledge.seen('b')?.anchors, 'nor a timestamp').toBe(2);
+    knowledge.noteHeld('empty', { seq: 0, link: '', anchors: 0 }, undefined);
+    expect(knowledge.chainsSeen).toEqual(['b']);
   });
 });
 
@@ -166,13 +177,13 @@ describe('the recomputations of a chain', () => {
     const { line, begun } = lineUnderWay();
     const running = line.ask({}, {});
     const gone = new AbortController();
-    const left = line.ask({}, { signal: gone.signal });
+    const left = expect(line.ask({}, { signal: gone.signal })).rejects.toMatchObject({ name: 'AbortError' });
     gone.abort();
     const joining = line.ask({}, {});
     await vi.waitFor(() => expect(begun).toHaveLength(1));
     begun[0]?.end();
     await running;
-    await expect(left).rejects.toMatchObject({ name: 'AbortError' });
+    await left;
     await vi.waitFor(() => expect(begun).toHaveLength(2));
     begun[1]?.end();
     expect(await joining).toMatchObject({ entries: 1 });
@@ -180,8 +191,36 @@ describe('the recomputations of a chain', () => {
   });
 });
 
+describe('the line of a chain', () => {
+  /** Waits for ever, or until who asked has gone. */
+  const endless: Recompute = (_range, _tell, signal) =>
+    new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+
+  it('lets sixteen wait, and tells others to ask again; who leaves makes room, and who shares needs none', async () => {
+    const line = new ChainLine(endless);
+    const gone = new AbortController();
+    const asked = Array.from({ length: 17 }, (_, n) => ({ from: n + 1, to: n + 1, leaves: new AbortController() })).map(
+      ({ from, to, leaves }) => ({ leaves, answer: line.ask({ from, to }, { signal: leaves.signal }) }),
+    );
+    const ends = Promise.allSettled(asked.map(({ answer }) => answer));
+    const late = { from: 99, to: 99 };
+    await expect(line.ask(late, {})).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 5 });
+    const sharing = line.ask({ from: 2, to: 2 }, { signal: gone.signal });
+    // In the middle of the line, while the first is under way.
+    asked[5]?.leaves.abort();
+    await expect(asked[5]?.answer).rejects.toMatchObject({ name: 'AbortError' });
+    const taken = line.ask(late, { signal: gone.signal });
+    const others = Promise.allSettled([sharing, taken]);
+    await expect(line.ask({ from: 98, to: 98 }, {})).rejects.toMatchObject({ code: 'unavailable' });
+    gone.abort();
+    for (const { leaves } of asked) leaves.abort();
+    for (const { status } of [...(await ends), ...(await others)]) expect(status).toBe('rejected');
+    expect(line.isEmpty).toBe(true);
+  });
+});
+
 describe('an entry as callers see it', () => {
-  const row = { chain: 'org_x', seq: 7, link: 'ab', runId: null };
+  const row = { chain: 'org_x', seq: 7, link: 'ab' };
 
   it.each(['', '{', '7', 'null', '[]', '"text"', '{"payload":[1],"at":5}', '{"payload":"x"}'])(
     'S4-102 whose stored text was tampered with until it is %j is shown without members',
@@ -206,8 +245,15 @@ describe('an entry as callers see it', () => {
       at: '2026-03-02T09:00:00.000Z',
       action: 'a.b',
       object: null,
+      run: null,
       payload: { action: 'a.b', object: 5 },
     });
+    for (const [object, run] of [
+      ['tok_1', null],
+      ['run_1', 'run_1'],
+    ]) {
+      expect(entryOf({ ...row, claim: JSON.stringify({ payload: { object } }) })).toMatchObject({ object, run });
+    }
   });
 });
 

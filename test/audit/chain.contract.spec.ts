@@ -2,9 +2,14 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { AuditService, WINDOW_ENTRIES } from '../../src/audit/audit.service.js';
+import { AuditService } from '../../src/audit/audit.service.js';
+import { LAST_SEQ } from '../../src/audit/chain.js';
+import { entryAt } from '../../src/audit/entries.sql.js';
+import { WINDOW_ENTRIES } from '../../src/audit/windows.js';
+import { encodeId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import { Pool } from '../../src/platform/db/db.js';
+import { problemOf } from '../../src/platform/http/problem-of.js';
 import { Chains, FIRST, LINKS, SECOND } from './chain.fixture.js';
 import { linkOf, readChain } from './recompute.fixture.js';
 
@@ -95,13 +100,81 @@ it('S4-104 verifying goes by the links of the open format’s worked example, aw
                   values ('in_demo', $1, $2, decode($3, 'hex'), decode($4, 'hex'), now(), 'x')`;
   await chains.sql.query(insert, [1, FIRST, '', LINKS[0]]);
   await chains.sql.query(insert, [2, SECOND, LINKS[0], LINKS[1]]);
-  expect(await verify('in_demo')).toMatchObject({ ok: true, entries: 2 });
+  for (const seq of [1, 2]) expect(await entryAt(chains.pool, 'in_demo', seq)).toMatchObject({ isWhole: true });
+  const verdict = await verify('in_demo');
+  expect(verdict, 'their links hold, the columns are nothing').toMatchObject({ brokenAt: 1, check: 'column' });
+});
+
+describe('appending to a chain that was tampered with', () => {
+  const insert = (seq: string) =>
+    `insert into audit_entries (chain_id, seq, claim, prev, link, at, action)
+     select chain_id, ${seq}, claim, link, link, at, action from audit_entries where chain_id = $1 and seq = 3`;
+
+  const headSeq = async (chain: string) =>
+    Number((await chains.sql.query('select seq from audit_heads where chain_id = $1', [chain])).rows[0].seq);
+
+  it.each([
+    ['a head that went back', `update audit_heads set seq = 1, link = sha256('x') where chain_id = $1`, 4],
+    ['a head without entries', `update audit_heads set seq = 0, link = '' where chain_id = $1`, 4],
+    ['a head with another link', `update audit_heads set link = sha256('x') where chain_id = $1`, 4],
+    ['a head that goes further', 'update audit_heads set seq = seq + 5 where chain_id = $1', 9],
+    ['a head just behind all numbers', `update audit_heads set seq = ${LAST_SEQ + 1} where chain_id = $1`, 4],
+    ['a head at the last of its type', `update audit_heads set seq = ${2n ** 63n - 1n} where chain_id = $1`, 4],
+    ['an entry just behind all numbers', insert(String(LAST_SEQ + 1)), 4],
+    ['an entry at the last of its type', insert(String(2n ** 63n - 1n)), 4],
+    ['a last entry of no time', `update audit_entries set at = 'infinity' where chain_id = $1 and seq = 3`, 4],
+    ['a last entry before all time', `update audit_entries set at = '-infinity' where chain_id = $1 and seq = 3`, 4],
+    ['a year of five digits', `update audit_entries set at = '20000-01-01' where chain_id = $1 and seq = 3`, 4],
+    ['the last year', `update audit_entries set at = '9999-01-01T00:00:00Z' where chain_id = $1 and seq = 3`, 4],
+    ['entries that are gone', 'delete from audit_entries where chain_id = $1', 4],
+  ])('S4-102 goes on, with a time that verifiers read: %s', async (_, change, next) => {
+    const chain = await chains.chainOf(3);
+    await chains.tamper(change, chain);
+    const receipts = [
+      ...(await chains.append([chain, { action: 'test.one' }])),
+      ...(await chains.append([chain, { action: 'test.two' }], [chain, { action: 'test.three' }])),
+    ];
+    const { rows } = await chains.sql.query<{ receipt: string; claim: string }>(
+      `select chain_id || ':' || seq || ':' || encode(link, 'hex') as receipt, claim
+       from audit_entries where chain_id = $1 and seq between $2 and $2 + 2 order by seq`,
+      [chain, next],
+    );
+    expect(rows.map(({ receipt }) => receipt)).toEqual(receipts);
+    for (const { claim } of rows) {
+      expect(Math.abs(Date.parse(JSON.parse(claim).at) - Date.now())).toBeLessThan(60_000);
+    }
+    expect(await headSeq(chain)).toBe(next + 2);
+  });
+
+  it('S4-102 a time that was put ahead is carried on, and found where it was put', async () => {
+    const chain = await chains.chainOf(3);
+    await chains.tamper(`update audit_entries set at = '2099-01-01T00:00:00Z' where chain_id = $1 and seq = 3`, chain);
+    await chains.append([chain, { action: 'test.later' }]);
+    const { entries } = await readChain(chains.sql, chain);
+    expect(JSON.parse(entries[3]?.claim ?? '').at).toBe('2099-01-01T00:00:00.000Z');
+    expect(await verify(chain)).toMatchObject({ ok: false, brokenAt: 3, check: 'column' });
+  });
+
+  it('S4-102 where no number is left it is answered 503, and nothing changes', async () => {
+    const chain = await chains.chainOf(3);
+    await chains.tamper(insert(String(LAST_SEQ - 1)), chain);
+    const two = chains.append([chain, { action: 'test.one' }], [chain, { action: 'test.two' }]);
+    const error = await two.catch((caught: unknown) => caught);
+    expect(problemOf(error).problem).toMatchObject({ code: 'unavailable', status: 503 });
+    expect(await headSeq(chain)).toBe(3);
+  });
+
+  it('a head is never moved behind all numbers, from where it could come back anywhere', async () => {
+    const chain = await chains.chainOf(1);
+    const move = chains.sql.query('update audit_heads set seq = $2 where chain_id = $1', [chain, LAST_SEQ + 1]);
+    await expect(move).rejects.toThrow('only moves forward');
+  });
 });
 
 describe('the time of an entry', () => {
   it('F137 never goes back, though the clock of the database does', async () => {
     const chain = await chains.chainOf(1);
-    const before = await chains.sql.query('select at from audit_heads where chain_id = $1', [chain]);
+    const before = await chains.sql.query('select at from audit_entries where chain_id = $1', [chain]);
     await chains.sql.query(
       `create or replace function db_clock() returns timestamptz language sql volatile as $$select clock_timestamp() - interval '1 day'$$`,
     );
@@ -211,6 +284,45 @@ describe('tampering is found by verification', () => {
     });
   });
 
+  it.each([
+    ['another action', `action = 'audit.key_rotated'`],
+    ['an action that goes on into what follows', `action = 'test.made","n":2},"type":"capstan.audit/1'`],
+    ['an action that ends before', `action = 'test'`],
+    ['no action', `action = ''`],
+    ['a time a millisecond later', `at = at + interval '1 millisecond'`],
+    ['a time without end', `at = 'infinity'`],
+    [
+      'the same time before our era',
+      `at = (to_char(at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') || ' BC')::timestamp at time zone 'UTC'`,
+    ],
+    ['a run that it is not about', 'run_id = gen_random_uuid()'],
+  ])('S4-102 %s beside an entry', async (_, set) => {
+    const chain = await chains.chainOf(6);
+    await chains.tamper(`update audit_entries set ${set} where chain_id = $1 and seq = 3`, chain);
+    expect(await verify(chain)).toMatchObject({ ok: false, brokenAt: 3, check: 'column', entries: 2 });
+  });
+
+  it('S4-102 an entry about a run that is taken from it is found', async () => {
+    const [chain, run] = [await chains.newChain(), randomUUID()];
+    await chains.append([chain, { action: 'run.ended', object: encodeId('run', run) }, run]);
+    expect(await verify(chain)).toMatchObject({ ok: true, entries: 1 });
+    await chains.tamper('update audit_entries set run_id = null where chain_id = $1', chain);
+    expect(await verify(chain)).toMatchObject({ ok: false, brokenAt: 1, check: 'column' });
+  });
+
+  it('columns are compared whatever time zone and date style a session has', async () => {
+    const chain = await chains.chainOf(2);
+    const alter = (what: string) =>
+      chains.sql.query(`do $$begin execute format('alter database %I ${what}', current_database()); end$$`);
+    await alter(`set timezone = ''Asia/Kolkata''`);
+    await alter(`set datestyle = ''SQL, DMY''`);
+    try {
+      expect(await new AuditService(chains.db.pool(1)).verify(chain)).toMatchObject({ ok: true, entries: 2 });
+    } finally {
+      await alter('reset all');
+    }
+  });
+
   it('S4-102 a head that was moved back is found by anybody, and appending goes on behind what is there', async () => {
     const chain = await chains.chainOf(6);
     const rewind = `update audit_heads set seq = 3, link = (select link from audit_entries where chain_id = $1 and seq = 3) where chain_id = $1`;
@@ -262,7 +374,7 @@ describe('tampering is found by verification', () => {
   });
 
   it('a broken chain is told from a chain that there is not', async () => {
-    await expect(verify('in_nowhere')).rejects.toMatchObject({ code: 'not_found' });
+    expect(await verify('in_nowhere')).toMatchObject({ ok: false, entries: 0, brokenAt: 1, check: 'behind' });
   });
 
   it('appending to a broken chain goes on, and the break stays where it was', async () => {

@@ -1,10 +1,16 @@
 /** Chains on a database of their own, the hands of somebody with all rights over it, and the format's worked example. */
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import { timeStampRequest } from '../../src/audit/tsa.js';
 import type { Pool } from '../../src/platform/db/db.js';
+import { readTimeStamp } from '../../src/verifier/rfc3161.js';
 import { createDatabase, type TestDatabase } from '../database.js';
+import { Authority } from './tsa.fixture.js';
 
 export class Chains {
+  /** Made when it is first asked. */
+  private authority: Promise<Authority> | undefined;
+
   private constructor(
     readonly db: TestDatabase,
     readonly pool: Pool,
@@ -16,8 +22,9 @@ export class Chains {
     return new Chains(db, db.pool(connections), await db.session());
   }
 
-  close(): Promise<void> {
-    return this.db.drop();
+  async close(): Promise<void> {
+    await (await this.authority)?.remove();
+    await this.db.drop();
   }
 
   /** Of an organization of its own, or the installation's. */
@@ -70,11 +77,18 @@ export class Chains {
 
   /** A timestamp of an entry, as it was stored when that was the entry. */
   async anchor(chain: string, seq: number): Promise<void> {
+    const { rows } = await this.sql.query<{ link: string }>(
+      `select encode(link, 'hex') as link from audit_entries where chain_id = $1 and seq = $2`,
+      [chain, seq],
+    );
+    const [entry] = rows;
+    if (!entry) throw new Error(`there is no entry ${seq}`);
+    this.authority ??= Authority.create();
+    const token = await (await this.authority).token(timeStampRequest(entry.link, Buffer.alloc(8, 0x42)));
     await this.sql.query(
       `insert into audit_anchors (chain_id, seq, link, at, ref, token)
-       select chain_id, seq, link, '2026-03-02T09:00:00Z', 'https://tsa.example', '\\x30'
-       from audit_entries where chain_id = $1 and seq = $2`,
-      [chain, seq],
+       values ($1, $2, decode($3, 'hex'), $4, 'https://tsa.example', $5)`,
+      [chain, seq, entry.link, readTimeStamp(token, entry.link).genTime, token],
     );
   }
 

@@ -69,4 +69,11 @@ describe('F139 every route that changes something', () => {
       expect({ status, receipt: json.receipt, holds: json.holds }).toEqual({ status: 200, receipt, holds: true });
     },
   );
+
+  it('writes what the chains verify with, the columns beside it included', async () => {
+    for (const query of ['', '?chain=installation']) {
+      const { json } = await surface.send({ path: `/v1/audit/verify${query}` });
+      expect(json).toMatchObject({ ok: true, entries: json.head.seq });
+    }
+  });
 });

@@ -5,6 +5,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AccessService, generateToken } from '../../src/access/access.service.js';
+import { AuditService } from '../../src/audit/audit.service.js';
 import { encodeId, newId } from '../../src/kernel/ids.js';
 import { knownMigrations } from '../../src/platform/db/migrate.js';
 import { systemTiming } from '../../src/platform/time.js';
@@ -18,6 +19,7 @@ import { settleIfOrphaned } from '../../src/runs/settle.sql.js';
 import { submitIfNew } from '../../src/runs/submit.sql.js';
 import { leaveIfAlive, reapIfExpired, registerIfNew } from '../../src/runs/worker.sql.js';
 import { Ground, type RunSetting } from '../runs/ground.fixture.js';
+import { until } from '../server.js';
 
 let ground: Ground;
 beforeAll(async () => {
@@ -187,7 +189,9 @@ const CHANGES: readonly Change[] = [
     name: 'a worker is lost',
     act: async () => {
       const id = await ground.worker({ leaseMs: -1_000 });
-      return reapIfExpired(ground.pool, ground.installation, [{ id, object: encodeId('wrk', id), by: 'wrk_janitor' }]);
+      return reapIfExpired(ground.pool, ground.installation, [
+        { id, object: encodeId('wrk', id), by: 'wrk_janitor', byName: 'janitor' },
+      ]);
     },
     action: 'worker.lost',
     chain: inInstallation,
@@ -250,10 +254,14 @@ describe('F139 every other change', () => {
     expect(written.map((entry) => ({ chain: entry.chain, action: entry.action }))).toEqual([
       { chain: chain(), action },
     ]);
-    expect(written[0]?.payload).toMatchObject({
-      action,
-      object: expect.stringMatching(/^(wrk|tok)_/),
-      principal: expect.stringMatching(principal),
+    expect(written[0]).toMatchObject({
+      runId: null,
+      payload: {
+        action,
+        object: expect.stringMatching(/^(wrk|tok)_/),
+        principal: expect.stringMatching(principal),
+        ...(action === 'token.created' ? {} : { principalName: expect.any(String) }),
+      },
     });
   });
 
@@ -284,10 +292,38 @@ describe('F139 every other change', () => {
     }));
     expect(await told()).toEqual(expected);
     await ground.sql.query(`insert into schema_migrations (name, run_on) values ('9999_next', now())`);
-    await Promise.all(services.map((service) => service.prepare()));
+    // All of them look before any of them writes.
+    const lock = `select pg_advisory_lock(1129337940, lock_key) from audit_heads where chain_id = $1`;
+    await ground.sql.query(lock, [ground.installation]);
+    const prepared = Promise.all(services.map((service) => service.prepare()));
+    await until('they wait for the chain', async () => {
+      const { rows } = await ground.sql.query(
+        `select count(*)::integer as n from pg_locks where locktype = 'advisory' and not granted
+           and database = (select oid from pg_database where datname = current_database())`,
+      );
+      return rows[0].n >= 2;
+    });
+    await ground.sql.query('select pg_advisory_unlock_all()');
+    await prepared;
     expect(await told()).toEqual([
       ...expected,
       { chain: ground.installation, object: '9999_next', principal: 'system' },
     ]);
   });
+});
+
+it('F139 the columns of all that was written here say what its text says', async () => {
+  const audit = new AuditService(ground.pool);
+  for (const chain of [ground.chain, ground.installation]) {
+    expect(await audit.verify(chain)).toMatchObject({ ok: true });
+  }
+  const rows = await ground.pool.run<{ chain: string; seq: number; object: string; runId: string | null }[]>(
+    (sql) => sql`
+    select chain_id as chain, seq, claim::jsonb -> 'payload' ->> 'object' as object, run_id from audit_entries`,
+  );
+  expect(rows.length).toBeGreaterThan(20);
+  for (const { chain, seq, object, runId } of rows) {
+    const about = object.startsWith('run_') ? object : null;
+    expect(runId && encodeId('run', runId), `${chain} ${seq}`).toBe(about);
+  }
 });

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AuditService } from '../../src/audit/audit.service.js';
-import { newestSeq, seqAt } from '../../src/audit/audit.sql.js';
+import { seqAt } from '../../src/audit/audit.sql.js';
+import { rangeOfRun } from '../../src/audit/bundle.sql.js';
 import { EntriesService, type EntrySearch } from '../../src/audit/entries.service.js';
 import type { EntryFilter } from '../../src/audit/entries.sql.js';
 import { entryOf } from '../../src/audit/entry.js';
@@ -145,15 +146,16 @@ describe('the list of entries', () => {
     const statements = vi.spyOn(own, 'run');
     const page = await entries.list(chain, { ...everything, filter: { principal: 'nobody' } });
     expect(page).toEqual({ entries: [], below: 111 });
-    expect(statements, 'the newest number, and one look').toHaveBeenCalledTimes(2);
+    expect(statements, 'how far, and one look').toHaveBeenCalledTimes(2);
     const { seqs, pages } = await walk(chain, { filter: { principal: 'nobody' } }, entries);
     expect({ seqs, pages }).toEqual({ seqs: [], pages: 12 });
-    // What an index finds needs no such bound.
+    // What an index finds needs no such bound, nor does what every entry meets.
     statements.mockClear();
     expect(await entries.list(chain, { ...everything, filter: { object: 'none' } })).toEqual({
       entries: [],
       below: undefined,
     });
+    expect((await entries.list(chain, { ...everything, limit: 50 })).entries).toHaveLength(50);
     expect(statements).toHaveBeenCalledTimes(2);
   });
 
@@ -209,9 +211,53 @@ describe('the list of entries', () => {
       gapped,
     );
     await check();
-    expect(await newestSeq(chains.pool, gapped)).toBe(100);
     const empty = await chains.newChain();
-    expect([await newestSeq(chains.pool, empty), await seqAt(chains.pool, empty, new Date())]).toEqual([0, 1]);
+    expect(await seqAt(chains.pool, empty, new Date())).toBe(1);
+  });
+
+  it.each([
+    ['as far as a number goes', '9223372036854775807', [2, 1]],
+    ['beyond what a number is read into', '9007199254740993', [2, 1]],
+    ['far away', '900000000000000', [900_000_000_000_000, 2, 1]],
+  ])('S4-102 an entry that was moved %s holds nobody up', async (_, seq, shown) => {
+    const moved = await chains.chainOf(3);
+    await chains.tamper('update audit_entries set seq = $2 where chain_id = $1 and seq = 3', moved, seq);
+    const own = chains.db.pool(1);
+    const statements = vi.spyOn(own, 'run');
+    const entries = new EntriesService(own, new AuditService(own), { entries: 1, ms: 60_000 });
+    expect(await walk(moved, {}, entries)).toEqual({ seqs: shown, pages: 1 });
+    expect(await walk(moved, { limit: 1 }, entries)).toMatchObject({ seqs: shown });
+    expect(await walk(moved, { after: new Date(0), before: new Date('2100-01-01') }, entries)).toMatchObject({
+      seqs: shown,
+    });
+    statements.mockClear();
+    expect(await walk(moved, { filter: { principal: 'nobody' } }, entries)).toEqual({ seqs: [], pages: 1 });
+    expect(statements.mock.calls.length, 'two for each entry').toBeLessThanOrEqual(2 * 4);
+    expect(await new AuditService(own).verify(moved)).toMatchObject({ ok: false, brokenAt: 3 });
+  });
+
+  it('S4-102 an entry that was put among those of a run is none of them', async () => {
+    const [mixed, about] = [await chains.newChain(), randomUUID()];
+    const object = encodeId('run', about);
+    const other = randomUUID();
+    await chains.append(
+      [mixed, { action: 'run.submitted', object }, about],
+      [mixed, { action: 'run.ended', object: encodeId('run', other) }, other],
+      [mixed, { action: 'run.ended', object }, about],
+    );
+    const whole = { from: 1, to: 3 };
+    expect(await rangeOfRun(chains.pool, mixed, about, whole)).toEqual({ ...whole, isBegun: true });
+    await chains.tamper('update audit_entries set run_id = $2 where chain_id = $1', mixed, about);
+    const { entries } = await service().list(mixed, { ...everything, filter: { runId: about } });
+    expect(entries.map(entryOf).map(({ seq, run }) => [seq, run])).toEqual([
+      [3, object],
+      [1, object],
+    ]);
+    // What is signed goes by the text alone: neither what is put to a run nor what is taken from it changes that.
+    await chains.tamper('update audit_entries set run_id = null where chain_id = $1', mixed);
+    expect(await rangeOfRun(chains.pool, mixed, about, whole)).toEqual({ ...whole, isBegun: true });
+    expect(await rangeOfRun(chains.pool, mixed, about, { from: 2, to: 3 })).toEqual({ from: 3, to: 3, isBegun: false });
+    expect(await rangeOfRun(chains.pool, mixed, randomUUID(), whole)).toBeUndefined();
   });
 
   it('S4-102 shows an entry whose text is no JSON any more', async () => {

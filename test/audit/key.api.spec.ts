@@ -1,11 +1,13 @@
 /** `/v1/audit/key` against applications in this process: what the installation's chain says of its keys. */
 import { randomBytes } from 'node:crypto';
+import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AuditService } from '../../src/audit/audit.service.js';
 import { KeyService } from '../../src/audit/key.service.js';
 import { recordKeyIfFirst } from '../../src/audit/key.sql.js';
 import { StartRefused } from '../../src/platform/start-refused.js';
 import { type LocalSurface, openLocalSurface } from '../send.js';
+import { until } from '../server.js';
 import { bundleIn, giveKey, keyOf } from './signing.fixture.js';
 
 const [FIRST, SECOND, THIRD] = [keyOf(1), keyOf(2), keyOf(3)];
@@ -35,6 +37,14 @@ async function recorded(): Promise<string[]> {
 function replica(): KeyService {
   const { pools, log } = surface.platform;
   return new KeyService(new AuditService(pools.read), pools, log);
+}
+
+/** So many stand before a chain's lock. */
+function untilWaiting(sql: pg.Client, count: number): Promise<boolean> {
+  const text = `select count(*)::int as n from pg_locks
+    where locktype = 'advisory' and not granted
+      and database = (select oid from pg_database where datname = current_database())`;
+  return until('they wait for the lock', async () => (await sql.query(text)).rows[0].n === count);
 }
 
 describe('no key', () => {
@@ -81,6 +91,27 @@ describe('the first key', () => {
     });
   });
 
+  it('S4-102 stays the current one when an export is made to look like a rotation, and verifying shows that', async () => {
+    await giveKey(surface, FIRST);
+    await bundle('?chain=installation');
+    await rotate(SECOND.publicKey);
+    await giveKey(surface, SECOND);
+    await bundle('?chain=installation');
+    const { seq } = (await surface.send({ path: '/v1/audit/verify?chain=installation' })).json.head;
+    const sql = await surface.session();
+    await sql.query(`set session_replication_role = 'replica'`);
+    const forge = `update audit_entries set action = 'audit.key_rotated' where action = 'audit.exported'`;
+    expect((await sql.query(forge)).rowCount).toBe(2);
+    await sql.query(`set session_replication_role = 'origin'`);
+    expect(await show()).toMatchObject({
+      fingerprint: SECOND.fingerprint,
+      past: [{ fingerprint: FIRST.fingerprint }],
+      signs: true,
+    });
+    const { json } = await surface.send({ path: '/v1/audit/verify?chain=installation' });
+    expect(json).toMatchObject({ ok: false, brokenAt: seq - 2, check: 'column' });
+  });
+
   it('S4-65 is one, however many replicas come with it at once; one with another is refused', async () => {
     const ours = Array.from({ length: 6 }, () => replica().admit(FIRST));
     expect((await Promise.allSettled(ours)).map(({ status }) => status)).toEqual(Array(6).fill('fulfilled'));
@@ -108,14 +139,7 @@ describe('the first key', () => {
       recordKeyIfFirst(surface.pool, chain, FIRST),
       recordKeyIfFirst(surface.pool, chain, SECOND),
     ]);
-    await expect
-      .poll(async () => {
-        const { rows } = await sql.query(
-          `select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted`,
-        );
-        return rows[0].n;
-      })
-      .toBe(2);
+    await untilWaiting(sql, 2);
     await sql.query('select pg_advisory_unlock_all()');
     const [won, lost] = (await both).sort((a) => (a.status === 'fulfilled' ? -1 : 1));
     expect(won).toEqual({ status: 'fulfilled', value: true });
@@ -125,7 +149,92 @@ describe('the first key', () => {
   });
 });
 
+describe("an installation's chain that does not hold", () => {
+  let sql: pg.Client;
+  let chain: string;
+  beforeEach(async () => {
+    sql = await surface.session();
+    chain = (await sql.query('select chain_id from audit_heads where organization_id is null')).rows[0].chain_id;
+  });
+
+  async function change(from: string, to: string): Promise<number> {
+    await sql.query(`set session_replication_role = 'replica'`);
+    const { rows } = await sql.query(
+      'update audit_entries set action = $3 where chain_id = $1 and action = $2 returning seq',
+      [chain, from, to],
+    );
+    await sql.query(`set session_replication_role = 'origin'`);
+    expect(rows).toHaveLength(1);
+    return Number(rows[0].seq);
+  }
+  const appendTo = (of: string) =>
+    sql.query(`select audit_append(array[$1], array['{"action": "test.made"}'::jsonb], array[null::uuid])`, [of]);
+  const verify = () => surface.send({ path: '/v1/audit/verify?chain=installation' });
+
+  it('S4-65 S4-102 names no first key though its action was changed, and a foreign key signs nothing', async () => {
+    await giveKey(surface, FIRST);
+    const seq = await change('audit.key_recorded', 'x');
+    const foreign = replica();
+    await foreign.admit(SECOND);
+    const members = { seq, check: 'column' };
+    await expect(foreign.signer()).rejects.toMatchObject({ code: 'chain_broken', members });
+    expect(await foreign.isRecorded()).toBe(true);
+    expect(await recordKeyIfFirst(surface.pool, chain, SECOND), 'by the text alone').toBe(false);
+    await change('x', 'audit.key_recorded');
+    expect(await recorded()).toEqual([`audit.key_recorded ${FIRST.fingerprint}`]);
+  });
+
+  it('S4-105 stops all bundles while it is known to be broken, and none from when it holds again', async () => {
+    await giveKey(surface, FIRST);
+    await appendTo(chain);
+    const seq = await change('test.made', 'x');
+    expect((await verify()).json).toMatchObject({ ok: false });
+    const { json } = await bundle();
+    expect(json).toMatchObject({ status: 409, code: 'chain_broken', seq, check: 'column' });
+    expect(json.detail).toContain(`${chain} doesn't hold at entry ${seq} (check: column)`);
+    await change('x', 'test.made');
+    expect((await verify()).json).toMatchObject({ ok: true });
+    expect(bundleIn(await bundle(), FIRST).verdict.ok).toBe(true);
+  });
+
+  it('S4-65 records the first key once it holds again, without a start', async () => {
+    await appendTo(chain);
+    await change('test.made', 'x');
+    await giveKey(surface, FIRST);
+    expect(await recorded()).toEqual([]);
+    expect((await bundle()).json).toMatchObject({ status: 409, code: 'chain_broken' });
+    await change('x', 'test.made');
+    await verify();
+    expect(bundleIn(await bundle(), FIRST).verdict.ok).toBe(true);
+    expect(await recorded()).toEqual([`audit.key_recorded ${FIRST.fingerprint}`]);
+  });
+});
+
 describe('a rotation', () => {
+  it('counts though the first key was recorded behind it, by a replica that had seen none', async () => {
+    const sql = await surface.session();
+    const chain = (await sql.query('select chain_id from audit_heads where organization_id is null')).rows[0].chain_id;
+    await sql.query('select pg_advisory_lock(1129337940, lock_key) from audit_heads where chain_id = $1', [chain]);
+    const rotation = rotate(SECOND.publicKey);
+    await untilWaiting(sql, 1);
+    const first = recordKeyIfFirst(surface.pool, chain, FIRST);
+    await untilWaiting(sql, 2);
+    await sql.query('select pg_advisory_unlock_all()');
+    await Promise.all([rotation, first]);
+    expect(await recorded()).toEqual([
+      `audit.key_rotated ${SECOND.fingerprint}`,
+      `audit.key_recorded ${FIRST.fingerprint}`,
+    ]);
+    expect(await show()).toMatchObject({
+      fingerprint: SECOND.fingerprint,
+      past: [{ fingerprint: FIRST.fingerprint }],
+    });
+    await giveKey(surface, SECOND);
+    expect(bundleIn(await bundle(), SECOND).verdict.ok).toBe(true);
+    expect((await rotate(SECOND.publicKey)).status, 'said again').toBe(200);
+    expect(await recorded()).toHaveLength(2);
+  });
+
   it('makes another key the current one, keeps the former, and stops who still has that from signing', async () => {
     await giveKey(surface, FIRST);
     const before = await show();

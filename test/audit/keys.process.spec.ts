@@ -123,6 +123,53 @@ describe('replicas of one database', { timeout: 120_000 }, () => {
   });
 });
 
+describe("replicas of a database whose installation's chain was tampered with", { timeout: 120_000 }, () => {
+  let db: TestDatabase;
+  beforeAll(async () => {
+    db = await createDatabase();
+  });
+  afterAll(() => db.drop());
+
+  it('S4-65 S4-105 start with any key, record and sign nothing; when it holds again the right one signs', async () => {
+    const own = { DATABASE_URL: db.url, CAPSTAN_AUDIT_KEY: seedOf(11) };
+    await stop(await start({ ...own, CAPSTAN_NAME: 'r1' }));
+    const sql = await db.session();
+    const change = async (from: string, to: string) => {
+      await sql.query(`set session_replication_role = 'replica'`);
+      const text = 'update audit_entries set action = $2 where action = $1 returning chain_id as chain, seq::integer';
+      const { rows } = await sql.query<{ chain: string; seq: number }>(text, [from, to]);
+      await sql.query(`set session_replication_role = 'origin'`);
+      return rows;
+    };
+    const [broken] = await change('audit.key_recorded', 'x');
+    if (!broken) throw new Error('there is no first key');
+    const [first, foreign] = await Promise.all([
+      start({ ...own, CAPSTAN_NAME: 'r1' }),
+      start({ ...own, CAPSTAN_NAME: 'r2', CAPSTAN_AUDIT_KEY: seedOf(12) }),
+    ]);
+    for (const server of [first, foreign]) {
+      const line = server
+        .log()
+        .split('\n')
+        .find((each) => each.includes('"code":"audit_key_not_admitted"'));
+      expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 'error', ...broken, check: 'column' });
+      const refused = { code: 'chain_broken', seq: broken.seq, check: 'column' };
+      const answer = await ask(server, 'bundle');
+      expect(answer).toMatchObject({ status: 409, json: refused });
+      expect(answer.json.detail).toContain(broken.chain);
+    }
+    const keys = `select claim from audit_entries where action like 'audit.key%'`;
+    expect((await sql.query(keys)).rows).toEqual([]);
+    await change('x', 'audit.key_recorded');
+    for (const server of [first, foreign]) {
+      expect(await ask(server, 'verify?chain=installation')).toMatchObject({ json: { ok: true } });
+    }
+    expect(bundleIn(await ask(first, 'bundle'), FIRST).verdict).toMatchObject({ ok: true });
+    expect(await ask(foreign, 'bundle')).toMatchObject({ status: 503, json: { code: 'signing_key_superseded' } });
+    expect((await sql.query(keys)).rows).toHaveLength(1);
+  });
+});
+
 describe('an embedded install', () => {
   it('S4-65 makes a key once, keeps it for its owner alone, and replaces none that was lost', {
     timeout: 120_000,

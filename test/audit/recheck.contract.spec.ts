@@ -2,10 +2,13 @@
 
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { AuditService, WINDOW_ENTRIES } from '../../src/audit/audit.service.js';
+import { AnchorCheck } from '../../src/audit/anchor-check.js';
+import { AuditService } from '../../src/audit/audit.service.js';
 import { registerChainMetrics } from '../../src/audit/chain.metrics.js';
 import { ChainKnowledge } from '../../src/audit/chain-knowledge.js';
 import { RecheckLoop } from '../../src/audit/recheck.loop.js';
+import { WINDOW_ENTRIES } from '../../src/audit/windows.js';
+import { Pool } from '../../src/platform/db/db.js';
 import { Chains } from './chain.fixture.js';
 
 let chains: Chains;
@@ -22,7 +25,7 @@ beforeEach(async () => {
   knowledge = new ChainKnowledge(log);
   stepMs = 1;
   let now = 0;
-  loop = new RecheckLoop(chains.pool, knowledge, {
+  loop = new RecheckLoop(chains.pool, knowledge, new AnchorCheck(chains.pool), {
     monotonicMs: () => {
       now += stepMs;
       return now;
@@ -54,13 +57,34 @@ describe('a pass over all chains', () => {
     const made = [await chains.chainOf(2), await chains.chainOf(3), await chains.newChain()];
     const statements = vi.spyOn(chains.pool, 'run');
     expect(await pass()).toBe(1);
-    expect(statements).toHaveBeenCalledTimes(3);
+    expect(statements).toHaveBeenCalledTimes(4);
     expect(made.map((chain) => knowledge.heldSeq(chain))).toEqual([2, 3, 0]);
     const later = await chains.chainOf(4);
     expect(knowledge.heldSeq(later)).toBeUndefined();
     await pass();
     expect(knowledge.heldSeq(later)).toBe(4);
     expect(knowledge.verifiedSeq).toBe(9);
+  });
+
+  it('S4-102 misses a chain that was removed, whether it saw it before or not', async () => {
+    const [known, other] = [await chains.chainOf(3), await chains.chainOf(2)];
+    await pass();
+    const remove = async (chain: string) => {
+      await chains.tamper('delete from audit_entries where chain_id = $1', chain);
+      await chains.tamper('delete from audit_heads where chain_id = $1', chain);
+    };
+    await remove(known);
+    await pass();
+    expect(knowledge.broken(known)).toEqual({ brokenAt: 1, check: 'behind' });
+    expect(knowledge.broken(other)).toBeUndefined();
+    expect(log.error).toHaveBeenCalledWith(
+      { code: 'audit_chain_broken', chain: known, seq: 1, check: 'behind' },
+      expect.any(String),
+    );
+    await remove(other);
+    const [later, anew] = [new ChainKnowledge(), new AnchorCheck(chains.pool)];
+    await new RecheckLoop(chains.pool, later, anew, { monotonicMs: () => 0 }).step();
+    expect(later.chainsBroken.length, 'a process that never saw them').toBe(2);
   });
 
   it('goes over many chains in steps of twenty, each of them once', async () => {
@@ -107,6 +131,19 @@ describe('a pass over all chains', () => {
     vi.spyOn(chains.pool, 'run').mockRejectedValueOnce(new Error('gone'));
     await expect(loop.step()).rejects.toThrow('gone');
     expect(await pass()).toBe(2);
+    expect(log.error).not.toHaveBeenCalled();
+  });
+
+  it('S4-102 goes on in smaller parts where one took the database too long', async () => {
+    const [long, short] = [await chains.chainOf(6), await chains.chainOf(2)];
+    const run = vi.spyOn(chains.pool, 'run');
+    const real = (statement: Parameters<Pool['run']>[0]) => Pool.prototype.run.call(chains.pool, statement) as never;
+    for (let before = 0; before < 3; before += 1) run.mockImplementationOnce(real);
+    run.mockRejectedValueOnce(Object.assign(new Error('canceling statement'), { code: '57014' }));
+    await loop.step();
+    expect([knowledge.verifiedSeq, knowledge.heldSeq(long), knowledge.heldSeq(short)]).toEqual([5, undefined, 2]);
+    await loop.step();
+    expect(knowledge.heldSeq(long)).toBe(6);
     expect(log.error).not.toHaveBeenCalled();
   });
 

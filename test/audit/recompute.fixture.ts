@@ -11,6 +11,15 @@ export interface StoredEntry {
   /** Lower-case hex. */
   readonly prev: string;
   readonly link: string;
+  readonly beside: Columns;
+}
+
+/** What the columns say that entries are found by. */
+export interface Columns {
+  readonly action: string;
+  /** RFC 3339. */
+  readonly at: string;
+  readonly runId: string | null;
 }
 
 export interface StoredChain {
@@ -20,13 +29,13 @@ export interface StoredChain {
 
 export interface Break {
   readonly brokenAt: number;
-  readonly check: 'gap' | 'prev' | 'link' | 'head' | 'behind' | 'anchor';
+  readonly check: 'gap' | 'prev' | 'link' | 'column' | 'head' | 'behind' | 'anchor';
 }
 
 const sha256 = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex');
 
 /** The link of `loomseal-chain-v1`, unkeyed. */
-export function linkOf(chain: string, { seq, prev, claim }: Omit<StoredEntry, 'link'>): string {
+export function linkOf(chain: string, { seq, prev, claim }: Pick<StoredEntry, 'seq' | 'prev' | 'claim'>): string {
   const claimDigest = `sha256:${sha256(claim)}`;
   return sha256(JSON.stringify({ claim: claimDigest, domain: 'loomseal-chain-v1', install_id: chain, prev, seq }));
 }
@@ -44,9 +53,16 @@ function walk(chain: string, entries: StoredChain['entries'], until: number): Br
     if (entry.seq !== before.seq + 1) return { brokenAt: before.seq + 1, check: 'gap' };
     if (entry.prev !== before.link) return { brokenAt: entry.seq, check: 'prev' };
     if (entry.link !== linkOf(chain, entry)) return { brokenAt: entry.seq, check: 'link' };
+    if (!isBeside(entry)) return { brokenAt: entry.seq, check: 'column' };
     before = entry;
   }
   return before.seq < until ? { brokenAt: before.seq + 1, check: 'gap' } : undefined;
+}
+
+function isBeside({ claim, beside }: StoredEntry): boolean {
+  const { at, payload } = JSON.parse(claim);
+  const isAboutRun = typeof payload.object === 'string' && payload.object.startsWith('run_');
+  return beside.action === payload.action && beside.at === at && (beside.runId !== null) === isAboutRun;
 }
 
 function checkHead(entries: StoredChain['entries'], head: StoredChain['head']): Break | undefined {
@@ -58,7 +74,8 @@ function checkHead(entries: StoredChain['entries'], head: StoredChain['head']): 
 /** Everything that is stored of a chain. */
 export async function readChain(sql: Pick<pg.Client, 'query'>, chain: string): Promise<StoredChain> {
   const { rows: entries } = await sql.query<StoredEntry>(
-    `select seq::integer, claim, encode(prev, 'hex') as prev, encode(link, 'hex') as link
+    `select seq::integer, claim, encode(prev, 'hex') as prev, encode(link, 'hex') as link,
+            json_build_object('action', action, 'at', at at time zone 'UTC', 'runId', run_id) as beside
      from audit_entries where chain_id = $1 order by seq`,
     [chain],
   );
@@ -66,5 +83,7 @@ export async function readChain(sql: Pick<pg.Client, 'query'>, chain: string): P
     `select seq::integer, encode(link, 'hex') as link from audit_heads where chain_id = $1`,
     [chain],
   );
-  return { entries, head: heads[0] ?? { seq: 0, link: '' } };
+  const isoOf = (at: string) => new Date(`${at}Z`).toISOString();
+  const stored = entries.map(({ beside, ...rest }) => ({ ...rest, beside: { ...beside, at: isoOf(beside.at) } }));
+  return { entries: stored, head: heads[0] ?? { seq: 0, link: '' } };
 }

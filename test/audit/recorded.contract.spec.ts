@@ -70,9 +70,9 @@ describe('without its chain', () => {
     await expect(registerIfNew(ground.pool, life, 30_000, entry)).rejects.toThrow('no chain');
     const [leaving, expired] = [await ground.worker(), await ground.worker({ leaseMs: -1_000 })];
     await expect(leaveIfAlive(ground.pool, leaving, 'stopped', entry)).rejects.toThrow('no chain');
-    await expect(reapIfExpired(ground.pool, chain, [{ id: expired, object: 'wrk_x', by: 'wrk_y' }])).rejects.toThrow(
-      'no chain',
-    );
+    await expect(
+      reapIfExpired(ground.pool, chain, [{ id: expired, object: 'wrk_x', by: 'wrk_y', byName: 'y' }]),
+    ).rejects.toThrow('no chain');
     const { rows } = await ground.sql.query('select id, state from workers where id = any ($1::uuid[]) order by id', [
       [id, leaving, expired],
     ]);
@@ -102,7 +102,7 @@ describe("the installation's chain", () => {
     expect(await leaveIfAlive(ground.pool, stopping, 'stopped', at(stopping)), 'an answer was lost').toBe(true);
     expect(await leaveIfAlive(ground.pool, stopping, 'draining', at(stopping)), 'it is over').toBe(false);
     await ground.sql.query(`update workers set lease_until = now() - interval '1 s' where id = $1`, [losing]);
-    const reap = { id: losing, object: encodeId('wrk', losing), by: 'wrk_test' };
+    const reap = { id: losing, object: encodeId('wrk', losing), by: 'wrk_test', byName: 'test' };
     expect(await reapIfExpired(ground.pool, ground.installation, [reap, { ...reap, id: stopping }])).toEqual([
       { id: losing },
     ]);

@@ -179,6 +179,15 @@ const MODES = {
     const info = withTime(await authority.token(request), new Date(Date.now() - 3_600_000));
     return granted(await authority.sign(info, 'rsa'));
   },
+  twoSigners: async (authority, request) => {
+    const info = withTime(await authority.token(request), new Date());
+    return granted(await authority.sign(info, 'rsa', '-signer', 'ecdsa.pem', '-inkey', 'ecdsa.key'));
+  },
+  /** Thirty days are what its certificate is for. */
+  certificateOver: async (authority, request) => {
+    const info = withTime(await authority.token(request), new Date(Date.now() + 40 * 86_400_000));
+    return granted(await authority.sign(info, 'rsa'));
+  },
   rejection: (authority) => authority.reply(Buffer.from('no request at all')),
   garbage: async () => Buffer.from('30820fff0000', 'hex'),
   bitFlipped: async (authority, request) => {

@@ -1,9 +1,11 @@
 /** Verification of windows, with anchors, and what a process keeps of it; on a real PostgreSQL. */
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AccessService } from '../../src/access/access.service.js';
 import { AuditService } from '../../src/audit/audit.service.js';
 import { installationChain } from '../../src/audit/audit.sql.js';
+import { Windows } from '../../src/audit/windows.js';
+import { Pool } from '../../src/platform/db/db.js';
 import { systemTiming } from '../../src/platform/time.js';
 import { createDatabase } from '../database.js';
 import { Chains } from './chain.fixture.js';
@@ -72,7 +74,7 @@ describe('whoever takes the constraints away first', () => {
   let bare: Chains;
   beforeAll(async () => {
     bare = await Chains.open();
-    for (const column of ['claim', 'prev', 'link']) {
+    for (const column of ['claim', 'prev', 'link', 'at', 'action']) {
       await bare.sql.query(`alter table audit_entries alter ${column} drop not null`);
     }
     await bare.sql.query('alter table audit_entries drop constraint audit_entries_pkey');
@@ -87,6 +89,8 @@ describe('whoever takes the constraints away first', () => {
     ['claim', 4, 'link'],
     ['prev', 4, 'prev'],
     ['link', 4, 'link'],
+    ['at', 2, 'column'],
+    ['action', 4, 'column'],
   ])('S4-102 and leaves nothing in the column %s of entry %i is found', async (column, seq, check) => {
     const chain = await bare.chainOf(4);
     await bare.tamper(`update audit_entries set ${column} = null where chain_id = $1 and seq = $2`, chain, seq);
@@ -119,6 +123,42 @@ describe('whoever takes the constraints away first', () => {
     for (let n = 0; n < 2; n += 1) {
       expect(await service.verify(chain)).toMatchObject({ ok: false, brokenAt: 3, check: 'gap' });
     }
+  });
+});
+
+describe('a window that takes the database too long', () => {
+  const tooLong = () => Object.assign(new Error('canceling statement'), { code: '57014' });
+  /** A service whose next looks at windows are given up. */
+  async function slow(chain: string, times: number) {
+    const own = chains.db.pool(1);
+    const run = vi.spyOn(own, 'run');
+    run.mockImplementationOnce((statement) => Pool.prototype.run.call(own, statement) as never);
+    for (let n = 0; n < times; n += 1) run.mockRejectedValueOnce(tooLong());
+    const told: number[] = [];
+    const onProgress = ({ verified }: { verified: number }) => told.push(verified);
+    return { told, verdict: await new AuditService(own).verify(chain, {}, { onProgress }) };
+  }
+
+  it('S4-102 is checked in halves, the next ones in wider parts again', async () => {
+    const chain = await chains.chainOf(40);
+    expect(await slow(chain, 3)).toEqual({
+      told: [5, 15, 35, 40],
+      verdict: expect.objectContaining({ ok: true, entries: 40 }),
+    });
+    await chains.tamper(rewrite, chain, 7);
+    expect(await slow(chain, 3)).toEqual({
+      told: [5],
+      verdict: expect.objectContaining({ ok: false, brokenAt: 7, check: 'link', entries: 6 }),
+    });
+  });
+
+  it('of one entry is an error, and so is every other that is in the way', async () => {
+    const chain = await chains.chainOf(2);
+    await expect(slow(chain, 2)).rejects.toMatchObject({ code: '57014' });
+    const own = chains.db.pool(1);
+    const run = vi.spyOn(own, 'run').mockRejectedValue(Object.assign(new Error('gone'), { code: '57P01' }));
+    await expect(new Windows(own).check([{ chain, after: { seq: 0, link: '' }, until: 2 }])).rejects.toThrow('gone');
+    expect(run).toHaveBeenCalledTimes(1);
   });
 });
 

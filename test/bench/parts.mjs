@@ -180,7 +180,7 @@ async function fillChain({ sql }, chain, n) {
             'principalName', 'bench', 'kind', 'noop', 'queue', 'default', 'origin', 'api',
             'specDigest', 'sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a', 'n', $2 + i))
           from generate_series(1, 1000) as i),
-         array_fill(null::uuid, array[1000]))`,
+         array_fill('01890a5d-ac96-774b-bcce-b302099a8057'::uuid, array[1000]))`,
       [chain, done],
     );
   }

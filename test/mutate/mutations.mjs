@@ -23,6 +23,7 @@ const RENEW = 'src/execution/keeper/renew.sql.ts';
 const MACHINE = 'src/runs/run.machine.ts';
 const DECIDE = 'src/kernel/machine.ts';
 const GROUND = 'migrations/0001_ground.sql';
+const APPEND = 'migrations/0004_evidence.sql';
 const CHAIN = 'src/audit/chain.rules.ts';
 const CHAIN_SQL = 'src/audit/chain.sql.ts';
 const VERIFYING = 'src/audit/audit.service.ts';
@@ -69,7 +70,7 @@ const COVERAGE = 'test/audit/coverage.contract.spec.ts';
 const COVERAGE_API = 'test/audit/coverage.api.spec.ts';
 const ATTACKED = 'test/audit/attack.contract.spec.ts';
 
-const EVIDENCE = 'migrations/0004_evidence.sql';
+const EVIDENCE = 'migrations/0005_evidence_indexes.sql';
 const KEYS = 'src/audit/key.sql.ts';
 const KEY_SERVICE = 'src/audit/key.service.ts';
 const KEY_API = 'test/audit/key.api.spec.ts';
@@ -180,9 +181,14 @@ const TSA_CLIENT = 'test/audit/tsa.contract.spec.ts';
 const ANCHORS = 'src/audit/anchors.sql.ts';
 const ANCHOR_LOOP = 'src/audit/anchor.loop.ts';
 const ANCHORED = 'test/audit/anchors.contract.spec.ts';
+const COLUMNS = 'src/audit/columns.sql.ts';
+const WIDTHS = 'src/audit/windows.ts';
+const ANCHOR_CHECK = 'src/audit/anchor-check.ts';
+const ANCHOR_CHECKED = 'test/audit/anchor-check.contract.spec.ts';
 
 const VERIFY = 'test/verifier/verify.unit.spec.ts';
 const JOINED = 'test/verifier/join.unit.spec.ts';
+const PROGRAMS = 'test/verifier/programs.process.spec.ts';
 const STAMPED = 'test/verifier/anchors.contract.spec.ts';
 const STRICT = 'src/verifier/json.ts';
 const VERIFIER = (name) => `src/verifier/${name}.ts`;
@@ -518,9 +524,9 @@ export const MUTATIONS = [
     'before update or delete or truncate on audit_entries',
     'before update or delete on audit_entries',
   ]),
-  mutation('a head may go back', GROUND, ENDED, [
-    'when (new.seq <= old.seq or new.chain_id <> old.chain_id)',
-    'when (new.chain_id <> old.chain_id)',
+  mutation('a head may go back', APPEND, ENDED, [
+    'when (new.seq <= old.seq and old.seq <= 999999999999999 or',
+    'when (false or',
   ]),
   mutation('a pending run may have a holder', GROUND, ENDED, [
     `  check ((state in ('claimed', 'running')) = (holder is not null)),\n`,
@@ -535,21 +541,18 @@ export const MUTATIONS = [
     'create index tokens_one_bootstrap',
   ]),
   // the chain
-  mutation('entries are appended without the lock', GROUND, CHAINS, [
+  mutation('entries are appended without the lock', APPEND, CHAINS, [
     '    perform pg_advisory_xact_lock(1129337940, v_chain.lock_key);\n',
     '',
   ]),
-  mutation('entries without a chain are dropped', GROUND, RECORDED, [
+  mutation('entries without a chain are dropped', APPEND, RECORDED, [
     '  if v_done <> cardinality(p_chain) then',
     '  if false then',
   ]),
-  mutation('the time of an entry goes back', GROUND, CHAINS, [
-    `greatest(v_head.at, date_trunc('milliseconds', db_clock()))`,
-    `date_trunc('milliseconds', db_clock())`,
-  ]),
-  mutation('entries are not linked to the one before', GROUND, CHAINS, [
-    '    v_prev := v_head.link;\n',
-    `    v_prev := '';\n`,
+  mutation('the time of an entry goes back', APPEND, CHAINS, ['      v_at := v_last.at;\n', '      null;\n']),
+  mutation('entries are not linked to the one before', APPEND, CHAINS, [
+    "case when v_head.seq <= c_last then v_head.link else '' end",
+    `''::bytea`,
   ]),
   mutation('the time of an entry depends on the session', GROUND, CHAINS, [
     `to_char(p_at at time zone 'UTC',`,
@@ -621,7 +624,10 @@ export const MUTATIONS = [
   ]),
   mutation('who goes away ends what others wait for', CHAIN_LINE, CHAIN_RULES, ['if (place.askers.size === 0) ', '']),
   mutation('somebody joins a recomputation that is over', CHAIN_LINE, CHAIN_RULES, [' && !over.signal.aborted', '']),
-  mutation('a recomputation under way is shared', CHAIN_LINE, CHAIN_RULES, ['      .slice(1)\n', '']),
+  mutation('a recomputation under way is shared', CHAIN_LINE, CHAIN_RULES, [
+    'return this.waiting.find(',
+    'return [this.running, ...this.waiting].filter((one) => one !== undefined).find(',
+  ]),
   mutation('a break is told again and again', KNOWLEDGE, CHAIN_RULES, [
     'if (known.broken?.brokenAt === broken.brokenAt && known.broken.check === broken.check) return;',
     '',
@@ -637,8 +643,8 @@ export const MUTATIONS = [
   mutation('a pass never begins anew', RECHECK, RECHECKS, [`chains.length < CHAINS ? ''`, `chains.length < 0 ? ''`]),
   mutation('the loop takes no rest', RECHECK, RECHECKS, ['this.tookMs * IDLE_SHARE', '0']),
   mutation('a search looks at a whole chain at once', ENTRIES, ENTRY_LISTS, [
-    'isIndexed(filter) ? from',
-    'true ? from',
+    'isDirect(filter) ? undefined',
+    'true ? undefined',
   ]),
   mutation('a search has no end', ENTRIES, ENTRY_LISTS, ['performance.now() >= untilMs', 'performance.now() < 0']),
   mutation('`after` includes its instant', ENTRIES, ENTRY_LISTS, ['after.getTime() + 1', 'after.getTime()']),
@@ -1316,7 +1322,10 @@ export const MUTATIONS = [
     '(state <> ${state} or drained_by is not null)',
     'state <> ${state}',
   ]),
-  mutation('a process that stops may be undrained', WORKER, DRAINS, ['drained_by = null, ended_at', 'ended_at']),
+  mutation('a process that stops may be undrained', WORKER, DRAINS, [
+    "state === 'stopped' ? sql`w.drained_by` : sql`null`",
+    "state === 'stopped' ? sql`w.drained_by` : sql`w.drained_by`",
+  ]),
   mutation('a pulse says nothing of a drain', PULSE, DRAINS, [
     "not exists (select from workers where id = ${worker} and state = 'live') as draining",
     'false as draining',
@@ -1972,13 +1981,42 @@ export const MUTATIONS = [
     "else if (known === '')",
   ]),
   mutation('verifier: windows of two keys join', VERIFIER('join'), JOINED, [
-    'a.facts.fingerprint !== b.facts.fingerprint',
-    "a.facts.fingerprint === ''",
+    'if (isOtherKey) refuse(',
+    "if (isOtherKey && a.file === '') refuse(",
   ]),
-  mutation('verifier: a file steers the terminal', VERIFIER('shown'), JOINED, ['.replace(UNSEEN,', ".replace('\\n',"]),
+  mutation('verifier: windows of two subjects join', VERIFIER('join'), JOINED, [
+    'a.facts.subject.id !== b.facts.subject.id',
+    'a.facts.subject.id === undefined',
+  ]),
+  mutation('verifier: a file called like an option replaces the pinned key', VERIFIER('verifier.main'), PROGRAMS, [
+    'if (values.length > 1) throw',
+    'if (values.length > 9) throw',
+  ]),
+  mutation('verifier: JSON steers a terminal', VERIFIER('shown'), PROGRAMS, [
+    'JSON.stringify(value).replace(UNSEEN, ',
+    'JSON.stringify(value).replace(/^$/u, ',
+  ]),
+  mutation('a file called like an option replaces the pinned key', 'src/cli/commands.ts', PROGRAMS, [
+    'if (before !== undefined) throw',
+    'if (before === name) throw',
+  ]),
+  mutation('JSON of the client steers a terminal', 'src/cli/text.ts', PROGRAMS, [
+    '/[\\u007f-\\u009f',
+    '/[\\u007f-\\u0080',
+  ]),
+  mutation(
+    'a report is written over its own bundle',
+    'src/cli/audit-report.ts',
+    'test/cli/audit-report.process.spec.ts',
+    ['files.some((file) => resolve(file) === resolve(output))', 'files.some((file) => file === output)'],
+  ),
+  mutation('verifier: a file steers the terminal', VERIFIER('shown'), JOINED, [
+    '    .replace(UNSEEN,',
+    "    .replace('\\n',",
+  ]),
   mutation('a second first key is recorded', KEYS, KEY_API, [
-    "        where chain_id = ${chain} and action in ('audit.key_recorded', 'audit.key_rotated')\n      )",
-    "        where chain_id = ${chain} and action = 'nothing'\n      )",
+    'from (select 1 where not ${hasKeyEntry(sql, chain)}) first',
+    'from (select 1) first',
   ]),
   mutation('two first keys are recorded at once', EVIDENCE, KEY_API, [
     "create unique index audit_entries_first_key on audit_entries (action) where action = 'audit.key_recorded';",
@@ -1989,12 +2027,12 @@ export const MUTATIONS = [
     'where true ',
   ]),
   mutation('the first key stays the current one', KEYS, KEY_API, [
-    'order by seq desc\n    limit 1`,\n  );\n  return rows[0]?.fingerprint;',
+    'order by ${newestFirst(sql)}\n    limit 1`,\n  );\n  return rows[0]?.fingerprint;',
     'order by seq\n    limit 1`,\n  );\n  return rows[0]?.fingerprint;',
   ]),
   mutation('a replaced key goes on signing', KEY_SERVICE, KEY_API, [
-    'if (current === this.own.fingerprint) return this.own;',
-    'if (current !== undefined) return this.own;',
+    'if (signing === own.fingerprint) return own;',
+    'if (signing !== undefined) return own;',
   ]),
   mutation('a replica with any key starts', KEY_SERVICE, KEY_API, [
     '} else throw unknownKey(fingerprint, current?.fingerprint);',
@@ -2021,8 +2059,8 @@ export const MUTATIONS = [
     'if (brokenAt === 0 && check !== undefined) throw',
   ]),
   mutation('a break that is known is forgotten', BUNDLES, BUNDLE_API, [
-    'if (known) throw brokenChain(chain, known);',
-    'void known;',
+    'if (isLong) this.requireNotBroken(chain);',
+    '',
   ]),
   mutation('a long chain that was never held counts as held', BUNDLES, BUNDLE_API, [
     'isLong && this.audit.lastVerified(chain) !== undefined',
@@ -2033,16 +2071,16 @@ export const MUTATIONS = [
     'if (ok || failed) return;',
   ]),
   mutation('anchors outside the window go along', BUNDLES, BUNDLE_API, [
-    'listAnchors(this.pools.read, chain, from, to)',
-    'listAnchors(this.pools.read, chain, 1, Math.max(from, to, 1_000_000))',
+    'listAnchors(this.pools.read, chain, range, MAX_ANCHORS)',
+    'listAnchors(this.pools.read, chain, { from: 1, to: 1_000_000 }, MAX_ANCHORS)',
   ]),
   mutation('a line for bundles without an end', 'src/audit/bundle-turns.ts', BUNDLE_API, [
     'this.waiting > this.maxWaiting',
     'this.waiting < 0',
   ]),
   mutation("another organization's run shows its window", 'src/audit/bundle.sql.ts', BUNDLE_API, [
-    'where run_id = ${run} and chain_id = ${chain}',
-    'where run_id = ${run}',
+    'where e.chain_id = ${chain} and e.seq between ${from} and ${to} and ${saysRun',
+    'where e.seq between ${from} and ${to} and ${saysRun',
   ]),
   mutation('a file of before is written over', 'src/cli/bundle-file.ts', 'test/cli/audit-bundle.process.spec.ts', [
     'if (found?.isFile() && !mayReplace) throw',
@@ -2080,4 +2118,223 @@ export const MUTATIONS = [
     'test/access/access.contract.spec.ts',
     ["if (errorCode(error) !== '23505') throw error;", 'throw error;'],
   ),
+
+  // What somebody with all rights writes beside the chain ------------------------------------------------------------
+  mutation('another action beside an entry is not seen', COLUMNS, CHAINS, [
+    `    and pg_catalog.strpos(e.claim, '"action":"' || e.action || '"') > 0\n`,
+    '',
+  ]),
+  mutation('an action goes on into the next member', COLUMNS, CHAINS, [
+    `pg_catalog.strpos(e.action, '"') = 0`,
+    'e.action is not null',
+  ]),
+  mutation('a run beside an entry that is about none is not seen', COLUMNS, CHAINS, [
+    '(e.run_id is null) =',
+    '(e.run_id is null) <=',
+  ]),
+  mutation('a run taken from an entry is not seen', COLUMNS, CHAINS, ['(e.run_id is null) =', '(e.run_id is null) >=']),
+  mutation('a time before our era is taken for one of ours', COLUMNS, CHAINS, [
+    "    and e.at >= timestamptz '0001-01-01T00:00:00Z'\n",
+    '',
+  ]),
+  mutation('another time beside an entry is not seen', COLUMNS, CHAINS, [
+    `          e.at at time zone interval '0', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"')`,
+    `          e.at at time zone interval '0', 'YYYY'))`,
+  ]),
+  mutation('times are compared in the time zone of the session', COLUMNS, CHAINS, [" at time zone interval '0'", '']),
+  mutation('a column that is null holds', CHAIN_SQL, WINDOWS, [
+    '(${columnsHold(sql)}) is not true',
+    'not (${columnsHold(sql)})',
+  ]),
+  mutation('columns are never compared', CHAIN_SQL, ATTACKED, [
+    "                 when (${columnsHold(sql)}) is not true then 'column'\n",
+    '',
+  ]),
+  mutation("another's entry is shown among those of a run", ENTRIES_SQL, ENTRY_LISTS, [
+    '${saysRun(sql, runId)} and ${about}',
+    '${about}',
+  ]),
+  mutation("a run is signed with another's entry", 'src/audit/bundle.sql.ts', BUNDLE_API, [
+    'and ${saysRun(sql, run)}',
+    'and e.run_id = ${run}',
+  ]),
+  mutation('an entry is shown with the run that stands beside it', 'src/audit/entry.ts', CHAIN_RULES, [
+    "object?.startsWith('run_') ? object : null",
+    'object',
+  ]),
+  mutation('an export is taken for a rotation of keys', KEYS, KEY_API, [
+    `\n             and strpos(claim, '"action":"' || action || '"') > 0`,
+    '',
+  ]),
+  mutation('a token is not opened', ANCHOR_CHECK, ANCHOR_CHECKED, [
+    'return readTimeStamp(token, link).genTime === at;',
+    'return token.length > 0 && link.length > 0 && at.length > 0;',
+  ]),
+  mutation('the time beside a token is not compared', ANCHOR_CHECK, ANCHOR_CHECKED, [
+    'return readTimeStamp(token, link).genTime === at;',
+    'return readTimeStamp(token, link).genTime.length > 0 && at.length > 0;',
+  ]),
+  mutation('a verification opens no tokens', VERIFYING, BUNDLE_API, ['stand.anchors > 0 ? stand.seq : 0', '0']),
+  mutation('the loop opens no tokens', RECHECK, ANCHOR_CHECKED, [
+    '    await this.lookAtAnchors();\n',
+    '    for (const walk of this.walks) walk.anchorsFrom = walk.stand.seq + 1;\n',
+  ]),
+  mutation('what was seen to hold is taken to hold for ever', ANCHORS, ANCHOR_CHECKED, [
+    "encode(a.link, 'hex') || encode(sha256(a.token), 'hex') || a.at, 'UTF8'",
+    "encode(a.link, 'hex') || a.at, 'UTF8'",
+  ]),
+  mutation('each look opens all tokens again', ANCHOR_CHECK, ANCHOR_CHECKED, ['this.remember(anchor.digest);', '']),
+  mutation('digests are kept without end', ANCHOR_CHECK, ANCHOR_CHECKED, [
+    'this.known.size > this.mostKnown',
+    'this.known.size < 0',
+  ]),
+  mutation('two timestamps of an entry are passed over', ANCHOR_CHECK, ANCHOR_CHECKED, [
+    '[twiceIn(page), await',
+    '[await',
+  ]),
+  mutation('a token of any length is fetched', ANCHORS, ANCHOR_CHECKED, [
+    ' and octet_length(a.token) <= ${LONGEST_TOKEN_BYTES}',
+    '',
+  ]),
+  mutation('the oldest timestamps go along', ANCHORS, ANCHORED, [
+    '      order by seq desc\n      limit ${limit}\n    ) newest',
+    '      order by seq\n      limit ${limit}\n    ) newest',
+  ]),
+  mutation('a list begins with a number that none is read into', 'src/audit/chain.ts', ENTRY_LISTS, [
+    '999_999_999_999_999',
+    '9_223_372_036_854_775_807',
+  ]),
+  mutation('an instant is looked for behind all numbers', 'src/audit/audit.sql.ts', ENTRY_LISTS, [
+    ' and seq <= ${LAST_SEQ}',
+    '',
+  ]),
+  mutation('a search goes by numbers', ENTRIES, ENTRY_LISTS, [
+    'const bottom = look ?? from;',
+    'const bottom = look === undefined && isDirect(filter) ? from : Math.max(from, to - this.bounds.entries + 1);',
+  ]),
+  mutation('a window that takes too long is given up', WIDTHS, WINDOWS, [
+    'errorCode(error) !== TOO_LONG',
+    'this.width > 0',
+  ]),
+  mutation('an entry that takes too long is tried for ever', WIDTHS, WINDOWS, [' || widest <= 1', '']),
+  mutation('whatever is in the way makes windows narrower', WIDTHS, WINDOWS, ['errorCode(error) !== TOO_LONG || ', '']),
+  mutation('windows stay narrow', WIDTHS, WINDOWS, ['this.width = Math.min(this.width * 2, WINDOW_ENTRIES);', '']),
+  mutation('part of a window is taken for the whole', RECHECK, RECHECKS, [
+    'if (brokenAt <= until) walk.fault',
+    'if (brokenAt <= walk.stand.seq) walk.fault',
+  ]),
+  mutation('nobody says who found a worker lost', WORKER, COVERAGE, ["'principalName', by_name, ", '']),
+  mutation('a head that went back stops its chain', APPEND, CHAINS, ['if v_last.seq > v_seq then', 'if false then']),
+  mutation('a time without end stops a chain', APPEND, CHAINS, [
+    " and v_last.at < '9999-01-01T00:00:00Z' then",
+    ' then',
+  ]),
+  mutation('a head behind all numbers stops its chain', APPEND, CHAINS, [
+    'v_seq := case when v_head.seq <= c_last then v_head.seq else 0 end;',
+    'v_seq := v_head.seq;',
+  ]),
+  mutation('a head that is behind all numbers never comes back', APPEND, CHAINS, [
+    'new.seq <= old.seq and old.seq <= 999999999999999',
+    'new.seq <= old.seq',
+  ]),
+  mutation('a head may be moved behind all numbers', APPEND, CHAINS, [' or new.seq > 999999999999999', '']),
+  mutation('an entry behind all numbers stops its chain', APPEND, CHAINS, ['between v_seq and c_last', '>= v_seq']),
+  mutation('entries are appended behind all numbers', APPEND, CHAINS, [
+    '    if v_seq > c_last then',
+    '    if false then',
+  ]),
+  mutation('a chain without numbers stops the others', APPEND, 'test/audit/recorded.api.spec.ts', [
+    "no numbers left', v_chain.chain_id using errcode = 'CA001'",
+    "no numbers left', v_chain.chain_id using errcode = 'system_error'",
+  ]),
+  mutation(
+    'a chain that cannot be appended to is a fault of ours',
+    'src/platform/db/db.ts',
+    'test/audit/recorded.api.spec.ts',
+    ["errorCode(error) === 'CA001'", "errorCode(error) === ''"],
+  ),
+  mutation('a first key is recorded in a chain that does not hold', KEY_SERVICE, KEY_API, [
+    '    if (brokenAt !== undefined && check !== undefined) return { brokenAt, check };\n',
+    '    if (brokenAt === 0 && check !== undefined) return { brokenAt, check };\n',
+  ]),
+  mutation('a key whose action was changed is none', KEYS, KEY_API, [
+    `        where chain_id = \${chain}\n          and (position`,
+    `        where chain_id = \${chain} and false\n          and (position`,
+  ]),
+  mutation("bundles are signed while the installation's chain is broken", KEY_SERVICE, KEY_API, [
+    'this.audit.brokenAsKnown(chain) ?? ',
+    '',
+  ]),
+  mutation('a key that came to a broken chain waits for a start', KEY_SERVICE, KEY_API, [
+    '(current ? undefined : await this.recordIfFirst(chain, own))',
+    'undefined',
+  ]),
+  mutation('a rotation that raced the first key does not count', KEYS, KEY_API, [
+    "(action = 'audit.key_rotated') desc, seq desc",
+    'seq desc',
+  ]),
+  mutation(
+    'a replica does not start while the chain of keys is broken',
+    KEY_SERVICE,
+    'test/audit/keys.process.spec.ts',
+    ['if (broken) this.noteBroken(chain, broken, own);\n    else await', 'await'],
+  ),
+  mutation('a recomputation keeps all who want a bundle', BUNDLES, BUNDLE_API, [
+    '    await this.requireWhole(chain, head, window, signal);\n    return this.turns.take(async () => {\n',
+    '    return this.turns.take(async () => {\n      await this.requireWhole(chain, head, window, signal);\n',
+  ]),
+  mutation('a chain is recomputed for who has gone', BUNDLES, BUNDLE_API, [', { signal });', ');']),
+  mutation('a bundle is made for who has gone', BUNDLES, BUNDLE_API, ['      signal.throwIfAborted();\n', '']),
+  mutation('a break found while a bundle waits is overlooked', BUNDLES, BUNDLE_API, [
+    '      this.requireNotBroken(chain);\n      const key',
+    '      const key',
+  ]),
+  mutation('HEAD exports', 'src/audit/bundle.controller.ts', BUNDLE_API, [
+    "request.method === 'HEAD'",
+    "request.method === ''",
+  ]),
+  mutation('a line for recomputations without an end', CHAIN_LINE, CHAIN_RULES, [
+    'this.waiting.length >= MAX_WAITING',
+    'this.waiting.length < 0',
+  ]),
+  mutation('who leaves the line keeps his place', CHAIN_LINE, CHAIN_RULES, [
+    '    else this.waiting.splice(this.waiting.indexOf(place), 1);\n',
+    '',
+  ]),
+  mutation('a chain that fails keeps others from being dated', ANCHORS, ANCHORED, ['t.until nulls first, ', '']),
+  mutation('a token with several signers is stored', 'src/audit/anchor.rules.ts', ANCHORED, [
+    'if (!hasOneSigner)',
+    'if (false)',
+  ]),
+  mutation('a time when its certificate is not valid is stored', 'src/audit/anchor.rules.ts', ANCHORED, [
+    'return isValid ?',
+    'return isValid || true ?',
+  ]),
+
+  // What is gone ----------------------------------------------------------------------------------------------------
+  mutation(
+    'a chain that was removed is not missed',
+    'src/audit/recheck.loop.ts',
+    'test/audit/recheck.contract.spec.ts',
+    ['for (const chain of this.unmet) this.knowledge.noteBroken(chain, GONE);', 'this.unmet.clear();'],
+  ),
+  mutation(
+    'an organization without a chain is not seen',
+    'src/audit/recheck.loop.ts',
+    'test/audit/recheck.contract.spec.ts',
+    [
+      "for (const id of removed) this.knowledge.noteBroken(encodeId('org', id), GONE);",
+      "encodeId('org', removed[0] ?? '00000000-0000-7000-8000-000000000000');",
+    ],
+  ),
+  mutation(
+    'a timestamp that was removed is not missed',
+    'src/audit/chain.rules.ts',
+    'test/audit/chain-rules.unit.spec.ts',
+    ['seen && anchors < seen.anchors ?', 'seen && anchors < 0 ?'],
+  ),
+  mutation('a process forgets timestamps', 'src/audit/chain-knowledge.ts', 'test/audit/chain-rules.unit.spec.ts', [
+    'anchors: Math.max(anchors, seen?.anchors ?? 0)',
+    'anchors',
+  ]),
 ];

@@ -100,7 +100,7 @@ it('S4-96 against the reap of its worker and its settlement: what was running en
   }
   await race(ground, ids, cancel, async (id) => {
     const worker = holders.get(id) ?? '';
-    const reap = { id: worker, object: encodeId('wrk', worker), by: 'wrk_test' };
+    const reap = { id: worker, object: encodeId('wrk', worker), by: 'wrk_test', byName: 'test' };
     expect(await reapIfExpired(ground.pool, ground.installation, [reap])).toEqual([{ id: worker }]);
     return settleIfOrphaned(ground.pool, [ground.settle(id, worker)]);
   });

@@ -137,7 +137,7 @@ describe('a worker row that claim or start are looking at', () => {
     const worker = await ground.worker({ leaseMs: -1_000 });
     const reap = () =>
       reapIfExpired(ground.pool, ground.installation, [
-        { id: worker, object: encodeId('wrk', worker), by: 'wrk_test' },
+        { id: worker, object: encodeId('wrk', worker), by: 'wrk_test', byName: 'test' },
       ]);
     const session = await ground.db.session();
     await session.query('begin');
@@ -277,7 +277,7 @@ describe('a lost worker that still writes', () => {
   it('S4-13 S4-18 what was claimed runs elsewhere; the old holder can neither start, end nor give it back', async () => {
     const [stalled, other] = [await ground.worker({ leaseMs: -1_000 }), await ground.worker({ queues: ['moved'] })];
     const id = await ground.runIn('claimed', { holder: stalled, queue: 'moved' });
-    const reap = { id: stalled, object: encodeId('wrk', stalled), by: 'wrk_test' };
+    const reap = { id: stalled, object: encodeId('wrk', stalled), by: 'wrk_test', byName: 'test' };
     expect(await reapIfExpired(ground.pool, ground.installation, [reap])).toEqual([{ id: stalled }]);
     expect(await settleIfOrphaned(ground.pool, [ground.settle(id, stalled)])).toEqual([
       { runId: id, result: 'requeued' },
@@ -349,7 +349,7 @@ describe('an answer lost after the commit', () => {
 describe('several janitors', () => {
   it('S4-12 a lease that is over is reaped once, with one entry; one that holds is left alone', async () => {
     const [over, holds] = [await ground.worker({ leaseMs: -1_000 }), await ground.worker()];
-    const reaps = [over, holds].map((id) => ({ id, object: encodeId('wrk', id), by: 'wrk_test' }));
+    const reaps = [over, holds].map((id) => ({ id, object: encodeId('wrk', id), by: 'wrk_test', byName: 'test' }));
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => reapIfExpired(ground.pool, ground.installation, reaps)),
     );

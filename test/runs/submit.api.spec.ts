@@ -20,7 +20,7 @@ function pointersOf(answer: Answer): string[] {
 const command = (spec: object) => ({ kind: 'command', spec: { argv: ['true'], ...spec } });
 const script = (spec: object) => ({ kind: 'script', spec: { interpreter: 'sh', content: 'true', ...spec } });
 
-it('a submit answers 201 with the run, its place and its receipt, and the run can be shown', async () => {
+it('S4x-03 a submit answers 201 with the run, its place and its receipt, and the run can be shown', async () => {
   const answer = await submit({ kind: 'noop' });
   expect(answer.status).toBe(201);
   const run = answer.json;

@@ -241,7 +241,9 @@ describe(`raced ${ROUNDS} times`, () => {
     const make = () => ground.worker({ leaseMs: -1_000 });
     await rounds(make, async (worker) => {
       const reap = () =>
-        reapIfExpired(ground.pool, ground.installation, [{ id: worker, object: encodeId('wrk', worker), by: 'wrk_t' }]);
+        reapIfExpired(ground.pool, ground.installation, [
+          { id: worker, object: encodeId('wrk', worker), by: 'wrk_t', byName: 't' },
+        ]);
       const [drained, reaped] = await Promise.all([drain(worker), reap()]);
       // A reap passes over what others hold; the next one takes it.
       if (reaped.length === 0) await reap();

@@ -285,17 +285,19 @@ it('a token of an hour ago is one all the same: whoever knows the entry compares
   expect(readTimeStamp(made, LINK).genTimeMs).toBe(at.getTime());
 });
 
-describe.skipIf(vectors === undefined)('a token of a public authority', () => {
-  it('S4x-02 is accepted for its link, and for no other', async () => {
-    const base64 = await readFile(join(vectors ?? '', 'rfc3161-token.b64'), 'utf8');
-    const link = '77c95e0459eef7970de647dfd263004d23b2c9a44b7feb10a24940bd695a05d3';
-    expect(readTimeStamp(Buffer.from(base64, 'base64'), link)).toMatchObject({
-      genTime: '2026-07-31T13:01:45Z',
-      nonce: 'be75d5cb57c0c662',
-      serial: '06a83b16',
-      policy: '1.2.3.4.1',
-      signer: expect.stringContaining('CN=www.freetsa.org'),
+if (vectors !== undefined) {
+  describe('a token of a public authority', () => {
+    it('S4x-02 is accepted for its link, and for no other', async () => {
+      const base64 = await readFile(join(vectors, 'rfc3161-token.b64'), 'utf8');
+      const link = '77c95e0459eef7970de647dfd263004d23b2c9a44b7feb10a24940bd695a05d3';
+      expect(readTimeStamp(Buffer.from(base64, 'base64'), link)).toMatchObject({
+        genTime: '2026-07-31T13:01:45Z',
+        nonce: 'be75d5cb57c0c662',
+        serial: '06a83b16',
+        policy: '1.2.3.4.1',
+        signer: expect.stringContaining('CN=www.freetsa.org'),
+      });
+      expect(refusalOf(Buffer.from(base64, 'base64'), OTHER)).toBe('the timestamp is of another link');
     });
-    expect(refusalOf(Buffer.from(base64, 'base64'), OTHER)).toBe('the timestamp is of another link');
   });
-});
+}

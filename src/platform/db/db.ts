@@ -79,6 +79,11 @@ export function isDataFault(error: unknown): boolean {
   return /^(22|23|54)/.test(errorCode(error) ?? '');
 }
 
+/** True when a change has an audit chain that can't be appended to, which only a person can put right (`audit_append`). */
+export function isUnrecordable(error: unknown): boolean {
+  return errorCode(error) === 'CA001';
+}
+
 /** True when a connection was refused because the server, the database or the role may have no more of them. */
 export function isNoRoom(error: unknown): boolean {
   return errorCode(error) === '53300';

@@ -27,3 +27,11 @@ export function goneSignal(reply: FastifyReply): AbortSignal {
   else reply.raw.once('close', () => gone.abort());
   return gone.signal;
 }
+
+/** Drops an error that nobody is there to be told of. */
+export function unlessGone(signal: AbortSignal): (error: unknown) => undefined {
+  return (error) => {
+    if (!signal.aborted) throw error;
+    return undefined;
+  };
+}

@@ -1,9 +1,11 @@
 /** What any error means to a caller: the one place where errors meet HTTP statuses. Pure. */
 import { HttpException } from '@nestjs/common';
 import { Problem, type ProblemCode } from '../../kernel/problems.js';
-import { errorCode, isTransient } from '../db/db.js';
+import { errorCode, isTransient, isUnrecordable } from '../db/db.js';
 
 const RETRY_AFTER_SECONDS = 1;
+/** A person has to do something before another try goes better. */
+const RETRY_AFTER_REPAIR_SECONDS = 60;
 
 /** What Fastify refuses by itself, by its codes. */
 const REFUSALS: Readonly<Record<string, readonly [code: ProblemCode, detail: string]>> = {
@@ -47,6 +49,13 @@ export function problemOf(error: unknown): { readonly problem: Problem; readonly
     const detail = 'the database is not available right now; nothing is known to have changed: send the request again';
     return {
       problem: new Problem('unavailable', detail, { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error }),
+      isExpected: true,
+    };
+  }
+  if (isUnrecordable(error)) {
+    const detail = "nothing was changed: what changes is recorded, and this audit chain can't be appended to any more";
+    return {
+      problem: new Problem('unavailable', detail, { retryAfterSeconds: RETRY_AFTER_REPAIR_SECONDS, cause: error }),
       isExpected: true,
     };
   }

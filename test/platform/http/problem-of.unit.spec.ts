@@ -48,6 +48,13 @@ describe('what an error means to a caller', () => {
     expect(problemOf(coded(code)).problem.status).toBe(500);
   });
 
+  it("a chain that can't be appended to is a 503, for as long as it takes a person", () => {
+    const { problem, isExpected } = problemOf(coded('CA001'));
+    expect({ status: problem.status, after: problem.retryAfterSeconds, isExpected }).toEqual({
+      ...{ status: 503, after: 60, isExpected: true },
+    });
+  });
+
   it('503 says when to come back', () => {
     expect(problemOf(coded('57P01')).problem.retryAfterSeconds).toBe(1);
   });
