@@ -56,7 +56,10 @@ describe('replicas of one database', { timeout: 120_000 }, () => {
     const without = await start({ DATABASE_URL: db.url, CAPSTAN_NAME: 'r1' });
     expect(without.log()).toContain('"code":"audit_key_missing"');
     expect(without.log()).toContain('no signed bundles: set CAPSTAN_AUDIT_KEY');
-    expect(await ask(without, 'bundle')).toMatchObject({ status: 503, json: { code: 'signing_key_missing' } });
+    const missing = { status: 503, json: { code: 'signing_key_missing' } };
+    const none = await ask(without, 'bundle');
+    expect(none).toMatchObject(missing);
+    expect(none.json.detail).toContain('capstan audit keygen');
     expect(await ask(without, 'verify')).toMatchObject({ status: 200, json: { ok: true } });
     expect((await ask(without, 'key')).json).toMatchObject({ fingerprint: null, signs: false });
 
@@ -64,7 +67,9 @@ describe('replicas of one database', { timeout: 120_000 }, () => {
     expect(first.log()).toContain(FIRST.fingerprint);
     expect(bundleIn(await ask(first, 'bundle'), FIRST).verdict).toMatchObject({ ok: true });
     expect((await ask(without, 'key')).json).toMatchObject({ fingerprint: FIRST.fingerprint, signs: false });
-    expect(await ask(without, 'bundle')).toMatchObject({ status: 503, json: { code: 'signing_key_missing' } });
+    const kept = await ask(without, 'bundle');
+    expect(kept).toMatchObject(missing);
+    expect(kept.json.detail).toContain(`start it with ${FIRST.fingerprint}`);
   });
 
   it('S4-65 a replica with another key is refused with what to do, on one line that holds neither key', async () => {

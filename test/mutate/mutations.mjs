@@ -2115,7 +2115,7 @@ export const MUTATIONS = [
   mutation(
     'a replica that was slower in telling migrations does not start',
     'src/access/access.service.ts',
-    'test/access/access.contract.spec.ts',
+    'test/audit/coverage.contract.spec.ts',
     ["if (errorCode(error) !== '23505') throw error;", 'throw error;'],
   ),
 
@@ -2337,4 +2337,14 @@ export const MUTATIONS = [
     'anchors: Math.max(anchors, seen?.anchors ?? 0)',
     'anchors',
   ]),
+  mutation('a chain that is broken is dated', 'src/audit/anchors.sql.ts', 'test/audit/anchors.contract.spec.ts', [
+    '        and h.chain_id <> all (${broken as string[]}::text[])\n',
+    '',
+  ]),
+  mutation(
+    'a replica that has no key is told to make another',
+    'src/audit/key.service.ts',
+    'test/audit/keys.process.spec.ts',
+    ['return current === undefined', 'return current !== undefined'],
+  ),
 ];
