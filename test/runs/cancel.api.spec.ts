@@ -168,6 +168,7 @@ it('S4-48 no route puts a started run back: its state only ever goes to canceled
       .map((method) => ({ method: method.toUpperCase(), path })),
   );
   expect(changes.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
+    'POST /v1/audit/key',
     'POST /v1/runs',
     'POST /v1/runs/{id}/cancel',
     'POST /v1/runs/{id}/rerun',
