@@ -24,17 +24,19 @@ describe('a worker that is stopped before it has taken the answer to its claim',
     const counted = `${stage.db.scratch}/counted`;
     await writeFile(counted, '', { mode: 0o666 });
     const { child } = stage.get('w1').server;
-    const release = await holdUp('w1');
     const runs = await Promise.all(
       Array.from({ length: RUNS }, (_, i) =>
         stage.submit(
           [],
-          { spec: { argv: ['bash', '-c', `echo ${i} >> ${counted}`], stdin: 'x'.repeat(INPUT_BYTES) } },
+          { queue: 'later', spec: { argv: ['bash', '-c', `echo ${i} >> ${counted}`], stdin: 'x'.repeat(INPUT_BYTES) } },
           [stage.get('r1')],
         ),
       ),
     );
-    // One that began earlier may not see the runs, however long it waits.
+    // A lease that is held up for long is no lease: only now is there something to claim.
+    const release = await holdUp('w1');
+    await stage.db.query(`update live_runs set queue = 'default'`);
+    // One that began earlier doesn't see the runs, however long it waits.
     const [{ now } = { now: '' }] = await stage.db.query<{ now: string }>('select clock_timestamp()::text as now');
     await until('the claim waits for the lock', () => claimWaitsFor('Lock', now));
     child.kill('SIGSTOP');
