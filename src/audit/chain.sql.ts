@@ -8,6 +8,9 @@ import { type ChainCheck, type ChainHead, type ChainStand, LAST_SEQ } from './ch
 import { columnsHold } from './columns.sql.js';
 import { linkOf } from './link.sql.js';
 
+/** Far longer than any that we write: a chain of such ones would keep the database from the others. */
+const LONGEST_CLAIM_BYTES = 65_536;
+
 /** The ids of the chains behind one, in their order. */
 export async function chainsAfter(pool: Pool, chain: string, limit: number): Promise<string[]> {
   const rows = await pool.run<{ chainId: string }[]>(
@@ -102,6 +105,7 @@ export function checkWindows(pool: Pool, windows: readonly Window[]): Promise<Wi
                case                                              -- what is null holds nothing
                  when (e.seq = lag(e.seq, 1, asked.seq) over chain + 1) is not true then 'gap'
                  when (e.prev = lag(e.link, 1, pg_catalog.decode(asked.link, 'hex')) over chain) is not true then 'prev'
+                 when pg_catalog.octet_length(e.claim) > ${LONGEST_CLAIM_BYTES} then 'link'   -- told without reading it
                  when (e.link = ${linkOf(sql)}) is not true then 'link'
                  when (${columnsHold(sql)}) is not true then 'column'
                end as fault

@@ -302,6 +302,24 @@ describe('tampering is found by verification', () => {
     expect(await verify(chain)).toMatchObject({ ok: false, brokenAt: 3, check: 'column', entries: 2 });
   });
 
+  it('S4-102 a text that is longer than any of ours is found without hashing it, though its link be right', async () => {
+    const chain = await chains.chainOf(6);
+    await chains.tamper(
+      `update audit_entries e set claim = c.claim, link = sha256(convert_to('{"claim":"sha256:'
+         || encode(sha256(convert_to(c.claim, 'UTF8')), 'hex') || '","domain":"loomseal-chain-v1","install_id":"' || e.chain_id
+         || '","prev":"' || encode(e.prev, 'hex') || '","seq":' || e.seq || '}', 'UTF8'))
+       from (select replace(claim, '"n":5', '"n":5,"pad":"' || repeat('x', 70000) || '"') as claim from audit_entries
+             where chain_id = $1 and seq = 6) c
+       where e.chain_id = $1 and e.seq = 6`,
+      chain,
+    );
+    await chains.tamper(
+      'update audit_heads set link = (select link from audit_entries where chain_id = $1 and seq = 6) where chain_id = $1',
+      chain,
+    );
+    expect(await verify(chain)).toMatchObject({ ok: false, brokenAt: 6, check: 'link', entries: 5 });
+  });
+
   it('S4-102 an entry about a run that is taken from it is found', async () => {
     const [chain, run] = [await chains.newChain(), randomUUID()];
     await chains.append([chain, { action: 'run.ended', object: encodeId('run', run) }, run]);

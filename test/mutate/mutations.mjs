@@ -2347,4 +2347,8 @@ export const MUTATIONS = [
     'test/audit/keys.process.spec.ts',
     ['return current === undefined', 'return current !== undefined'],
   ),
+  mutation('a text of any length is hashed', 'src/audit/chain.sql.ts', 'test/audit/chain.contract.spec.ts', [
+    'octet_length(e.claim) > ${LONGEST_CLAIM_BYTES}',
+    'octet_length(e.claim) > 1000000 + ${LONGEST_CLAIM_BYTES}',
+  ]),
 ];
