@@ -9,7 +9,7 @@ import { columnsHold } from './columns.sql.js';
 import { linkOf } from './link.sql.js';
 
 /** Far longer than any that we write: a chain of such ones would keep the database from the others. */
-const LONGEST_CLAIM_BYTES = 65_536;
+const LONGEST_CLAIM_BYTES = 16 * 1024 * 1024;
 
 /** The ids of the chains behind one, in their order. */
 export async function chainsAfter(pool: Pool, chain: string, limit: number): Promise<string[]> {

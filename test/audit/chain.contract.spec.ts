@@ -308,7 +308,7 @@ describe('tampering is found by verification', () => {
       `update audit_entries e set claim = c.claim, link = sha256(convert_to('{"claim":"sha256:'
          || encode(sha256(convert_to(c.claim, 'UTF8')), 'hex') || '","domain":"loomseal-chain-v1","install_id":"' || e.chain_id
          || '","prev":"' || encode(e.prev, 'hex') || '","seq":' || e.seq || '}', 'UTF8'))
-       from (select replace(claim, '"n":5', '"n":5,"pad":"' || repeat('x', 70000) || '"') as claim from audit_entries
+       from (select replace(claim, '"n":5', '"n":5,"pad":"' || repeat('x', 17000000) || '"') as claim from audit_entries
              where chain_id = $1 and seq = 6) c
        where e.chain_id = $1 and e.seq = 6`,
       chain,
