@@ -65,7 +65,7 @@ describe('a process that left its group by setsid', () => {
   it.each(['cancel', 'timeout', 'deadline', 'drain'] as const)(
     'F064 S4-25 S4-92 is gone with all others when the tool is stopped: %s',
     async (cause) => {
-      const rig = await startRig({ graceMs: 500, deadlineMs: cause === 'deadline' ? 1_000 : 60_000 });
+      const rig = await startRig({ graceMs: 500, deadlineMs: cause === 'deadline' ? 3_000 : 60_000 });
       const renewals = setInterval(() => rig.renew(), 100);
       onTestFinished(() => clearInterval(renewals));
       const { script, ticks, pids } = stubborn(rig);
