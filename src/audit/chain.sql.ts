@@ -11,23 +11,22 @@ import { linkOf } from './link.sql.js';
 /** Far longer than any that we write: a chain of such ones would keep the database from the others. */
 const LONGEST_CLAIM_BYTES = 16 * 1024 * 1024;
 
-/** The ids of the chains behind one, in their order. */
-export async function chainsAfter(pool: Pool, chain: string, limit: number): Promise<string[]> {
-  const rows = await pool.run<{ chainId: string }[]>(
-    (sql) => sql`select chain_id from audit_heads where chain_id > ${chain} order by chain_id limit ${limit}`,
-  );
-  return rows.map(({ chainId }) => chainId);
-}
-
-/** Organizations without a chain: each was made together with its own. */
-export async function organizationsWithoutChain(pool: Pool): Promise<string[]> {
-  const rows = await pool.run<{ id: string }[]>(
+/** The ids of the chains behind one, in their order; from the first on also the organizations that have none. */
+export async function chainsAfter(
+  pool: Pool,
+  chain: string,
+  limit: number,
+): Promise<{ chains: string[]; withoutChain: string[] }> {
+  const rows = await pool.run<{ chains: string[]; withoutChain: string[] }[]>(
     (sql) => sql`
-    select o.id from organizations o
-    where not exists (select from audit_heads h where h.organization_id = o.id)
-    limit 100`,
+    select array(select chain_id from audit_heads where chain_id > ${chain} order by chain_id limit ${limit}) as chains,
+           array(
+             select o.id from organizations o                -- each was made together with its own
+             where ${chain} = '' and not exists (select from audit_heads h where h.organization_id = o.id)
+             limit 100
+           ) as without_chain`,
   );
-  return rows.map(({ id }) => id);
+  return rows[0] ?? { chains: [], withoutChain: [] };
 }
 
 /** How each of these chains stands, beside the head that was `seen` of it before; chains that there are not are left out. */

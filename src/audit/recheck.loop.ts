@@ -10,15 +10,17 @@ import type { Timing } from '../platform/time.js';
 import type { AnchorCheck } from './anchor-check.js';
 import type { ChainBreak, ChainHead, ChainStand } from './chain.js';
 import { breakOf, firstBreak, GONE } from './chain.rules.js';
-import { chainsAfter, organizationsWithoutChain, standsOf } from './chain.sql.js';
+import { chainsAfter, standsOf } from './chain.sql.js';
 import type { ChainKnowledge } from './chain-knowledge.js';
 import { WINDOW_ENTRIES, Windows } from './windows.js';
 
 const CHAINS = 20;
 /** Timestamps of a step that were not seen before: some 50 ms. */
 const OPENED = 100;
-/** Between two passes, and between two steps of one. */
+/** Between two passes: behind one that met new entries, and behind one that met none. */
 const REST_MS = 10_000;
+const QUIET_REST_MS = 30_000;
+/** Between two steps of a pass. */
 const PAUSE_MS = 1_000;
 /**
  * For each millisecond that a step took so many go by: every replica does this, on one database. A step of 20,000
@@ -47,6 +49,8 @@ export class RecheckLoop implements Loop {
   /** Chains that were there when this pass began, and that it has not come to yet. */
   private unmet = new Set<string>();
   private isPassOver = false;
+  /** This pass has met a head that was not known. */
+  private hasMoved = false;
   private tookMs = 0;
   private readonly windows: Windows;
 
@@ -61,11 +65,12 @@ export class RecheckLoop implements Loop {
 
   /** Time to the next step, asked after each. */
   intervalMs(): number {
-    const least = this.isPassOver ? REST_MS : PAUSE_MS;
+    const rest = this.hasMoved ? REST_MS : QUIET_REST_MS;
+    const least = this.isPassOver ? rest : PAUSE_MS;
     return Math.min(Math.max(least, this.tookMs * IDLE_SHARE), LONGEST_PAUSE_MS);
   }
 
-  /** At most four statements, and a few for each chain that has timestamps. */
+  /** At most three statements, and a few for each chain that has timestamps. */
   async step(): Promise<'idle'> {
     const begunAtMs = this.timing.monotonicMs();
     if (this.walks.length === 0) await this.takeUp();
@@ -80,8 +85,8 @@ export class RecheckLoop implements Loop {
 
   /** The next chains in line, as they stand now. */
   private async takeUp(): Promise<void> {
-    if (this.cursor === '') await this.beginPass();
-    const chains = await chainsAfter(this.pool, this.cursor, CHAINS);
+    const { chains, withoutChain } = await chainsAfter(this.pool, this.cursor, CHAINS);
+    if (this.cursor === '') this.beginPass(withoutChain);
     const asked = chains.map((chain) => ({ chain, seen: this.knowledge.seen(chain) }));
     const stands = chains.length === 0 ? [] : await standsOf(this.pool, asked);
     const seenOf = new Map(asked.map(({ chain, seen }) => [chain, seen]));
@@ -92,16 +97,17 @@ export class RecheckLoop implements Loop {
       after: { seq: 0, link: '' },
       anchorsFrom: stand.anchors > 0 ? 1 : stand.seq + 1,
     }));
+    this.hasMoved ||= stands.some(({ chain, seq }) => seq > (seenOf.get(chain)?.seq ?? 0));
     for (const { chain } of stands) this.unmet.delete(chain);
     this.cursor = chains.length < CHAINS ? '' : (chains.at(-1) ?? '');
     if (this.cursor === '') for (const chain of this.unmet) this.knowledge.noteBroken(chain, GONE);
   }
 
   /** A chain that was removed is met by nobody: it is missed. */
-  private async beginPass(): Promise<void> {
-    const removed = await organizationsWithoutChain(this.pool);
+  private beginPass(removed: readonly string[]): void {
     for (const id of removed) this.knowledge.noteBroken(encodeId('org', id), GONE);
     this.unmet = new Set(this.knowledge.chainsSeen);
+    this.hasMoved = false;
   }
 
   private async walkOn(): Promise<void> {

@@ -9,7 +9,7 @@ import { requestTimeStamp } from '../audit/tsa.js';
 import type { Platform } from '../platform/platform.js';
 import { type LoopMetrics, LoopRunner } from './loop-runner.js';
 
-/** A chain that has become due is found within this and a fifth more. */
+/** A chain that has become due is found within this and its jitter. */
 const ANCHOR_LOOK_EVERY_MS = 15_000;
 
 export function chainLoops(platform: Platform, recheck: RecheckLoop, loopMetrics: LoopMetrics): LoopRunner[] {

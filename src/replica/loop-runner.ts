@@ -6,6 +6,7 @@ import type { Loop } from '../platform/loop.js';
 import type { Timing } from '../platform/time.js';
 
 const LONGEST_BACKOFF_MS = 5_000;
+const JITTER = 0.3;
 
 export class LoopMetrics {
   readonly steps: Counter<'loop' | 'result'>;
@@ -29,7 +30,7 @@ export class LoopMetrics {
 }
 
 export interface RunnerOptions {
-  /** Time between idle steps, asked before each wait; up to a fifth is added, so that replicas drift apart. */
+  /** Time between idle steps, asked before each wait; up to `JITTER` of it is added, so that replicas drift apart. */
   readonly intervalMs: () => number;
   readonly timing: Timing;
   readonly log: Logger;
@@ -76,7 +77,7 @@ export class LoopRunner {
       const pause = result === 'failed' ? Math.min(100 * 2 ** this.failures, LONGEST_BACKOFF_MS) : intervalMs();
       // After a fault a wake-up doesn't cut the pause short: it would turn an outage into a storm.
       const signal = result === 'failed' ? this.stopping.signal : this.waiting.signal;
-      await timing.delay(pause * (1 + timing.random() * 0.2), signal);
+      await timing.delay(pause * (1 + timing.random() * JITTER), signal);
     }
   }
 

@@ -39,6 +39,8 @@ export class WorkLoop implements Loop {
   private inDoubt = false;
   /** As the last pulse found it. The claim has a guard of its own; this spares the database claims in vain. */
   private isDraining = false;
+  /** Runs that the database says are ours, as the last pulse found it. */
+  private held = 0;
   /** Since the last start that went well; those of one claim count once. */
   private startFailures = 0;
   private pausedUntilMs = Number.NEGATIVE_INFINITY;
@@ -100,10 +102,15 @@ export class WorkLoop implements Loop {
 
   async step(): Promise<'idle' | 'more'> {
     const now = this.parts.timing.monotonicMs();
-    if (this.inDoubt || now - this.reconciledAtMs >= RECONCILE_EVERY_MS) await this.reconcile();
+    if (this.inDoubt || (this.mayHold && now - this.reconciledAtMs >= RECONCILE_EVERY_MS)) await this.reconcile();
     if (this.canClaim()) await this.claim();
     if (this.wantsPulse || now - this.pulsedAtMs >= this.intervalMs()) await this.pulse();
     return this.canClaim() ? 'more' : 'idle';
+  }
+
+  /** There is something to be compared. */
+  private get mayHold(): boolean {
+    return this.held > 0 || this.parts.executor.size > 0;
   }
 
   private canClaim(): boolean {
@@ -129,10 +136,10 @@ export class WorkLoop implements Loop {
     // What is made known while the answer is under way may have come too late for it.
     this.wantsClaim = false;
     try {
-      const runs = await holder.claim(limit);
+      const { runs, mayBeMore } = await holder.claim(limit);
       for (const run of runs) executor.accept(run);
       // Fewer than asked for: others may have skipped past each other, so nothing is concluded before the next pulse.
-      if (runs.length === limit) this.wantsClaim = true;
+      if (mayBeMore) this.wantsClaim = true;
     } catch (error) {
       this.wantsClaim = true;
       throw error;
@@ -143,8 +150,9 @@ export class WorkLoop implements Loop {
     const { holder, executor, janitor, timing, onPulse } = this.parts;
     this.wantsPulse = false;
     this.pulsedAtMs = timing.monotonicMs();
-    const pulse = await holder.pulse();
+    const pulse = await holder.pulse(!this.wantsClaim);
     this.isDraining = pulse.draining;
+    this.held = pulse.held;
     executor.cancel(pulse.canceled);
     if (pulse.due && (await janitor.promoteDue()) > 0) this.wantsClaim = true;
     if (pulse.claimable) this.wantsClaim = true;

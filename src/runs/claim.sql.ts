@@ -1,21 +1,29 @@
 /** Rows 6, 7 and 9: a worker takes pending runs, moves them to running, or gives them back unstarted. */
 import { type Pool, records, type Sql } from '../platform/db/db.js';
-import { endingCtes } from './ending.sql.js';
+import { type EndedRun, endingCtes } from './ending.sql.js';
 import type { ClaimedRun, Hold } from './run.js';
+import type { Mark } from './watermark.rules.js';
 
 /** The queues a worker serves; `*` alone means all of them. */
 export type ServedQueues = readonly string[];
 
 /**
- * Takes up to `limit` pending runs, oldest first within their priority.
+ * Takes up to `limit` pending runs, oldest first within their priority. With `marks` it looks only behind these places,
+ * and in no other queue.
  *
  * guard     own worker row live, lease unexpired by the database's clock, read under a lock that reap needs;
- *           run pending, due, in a served queue
+ *           run pending, due, in a served queue that is not paused
  * outcomes  the runs that are now ours; fewer than asked for does not mean that there are no more
  * locks     worker row (key share) → live rows, skipping those that others hold
- * index     live_runs_claim, one probe per served queue
+ * index     live_runs_order, one range per queue
  */
-export function claimIfLive(pool: Pool, worker: string, queues: ServedQueues, limit: number): Promise<ClaimedRun[]> {
+export function claimIfLive(
+  pool: Pool,
+  worker: string,
+  queues: ServedQueues,
+  limit: number,
+  marks: readonly Mark[] = [],
+): Promise<ClaimedRun[]> {
   return pool.run<ClaimedRun[]>(
     (sql) => sql`
     with recursive me as materialized (
@@ -25,7 +33,7 @@ export function claimIfLive(pool: Pool, worker: string, queues: ServedQueues, li
         and lease_until > db_clock()                         -- the lease holds at this very moment
       for key share
     ),
-    ${servedCte(sql, queues)},
+    ${marks.length > 0 ? markedCte(sql, marks) : servedCte(sql, queues)},
     candidate as materialized (
       select next.run_id, next.priority, next.position
       from me
@@ -36,11 +44,13 @@ export function claimIfLive(pool: Pool, worker: string, queues: ServedQueues, li
         where l.state = 'pending'
           and l.not_before is null                           -- due
           and l.queue = s.queue
-        order by l.priority desc, l.position
+          and (-l.priority, l.position) > (s.rank, s.position)
+        order by -l.priority, l.position
         limit ${limit}
         for update skip locked
       ) next
       where me.lease_until > db_clock()                      -- read again, after the row was waited for
+        and not exists (select from paused_queues p where p.name = s.queue)
       order by next.priority desc, next.position
       limit ${limit}
     ),
@@ -53,22 +63,36 @@ export function claimIfLive(pool: Pool, worker: string, queues: ServedQueues, li
       where l.run_id = c.run_id
       returning l.run_id, l.fence, l.priority, l.position
     )
-    select c.run_id, c.fence, r.organization_id, r.kind, r.name, r.spec, r.timeout_ms
+    select c.run_id, c.fence, r.organization_id, r.kind, r.name, r.spec, r.timeout_ms, r.traceparent, r.queue, c.priority,
+           c.position, extract(epoch from db_now() - greatest(r.created_at, r.not_before))::float8 * 1000 as waited_ms
     from claimed c join runs r on r.id = c.run_id
     order by c.priority desc, c.position`,
   );
 }
 
-function servedCte(sql: Sql, queues: ServedQueues) {
-  if (!queues.includes('*')) return sql`served (queue) as (select unnest(${queues as string[]}::text[]))`;
+/** The queues to look at, each with the place behind which to look: here, from its beginning on. */
+export function servedCte(sql: Sql, queues: ServedQueues) {
+  const beginning = sql`-101::smallint as rank, 0::bigint as position`;
+  if (!queues.includes('*')) {
+    return sql`served as (select queue, ${beginning} from unnest(${queues as string[]}::text[]) as q (queue))`;
+  }
   return sql`
-    served (queue) as (                                      -- every queue with something due, by index hops
+    name (queue) as (                                        -- every queue with something due, by index hops
       (select queue from live_runs where state = 'pending' and not_before is null order by queue limit 1)
       union all
       select (select l.queue from live_runs l
-              where l.state = 'pending' and l.not_before is null and l.queue > s.queue
+              where l.state = 'pending' and l.not_before is null and l.queue > n.queue
               order by l.queue limit 1)
-      from served s where s.queue is not null
+      from name n where n.queue is not null
+    ),
+    served as (select queue, ${beginning} from name where queue is not null)`;
+}
+
+function markedCte(sql: Sql, marks: readonly Mark[]) {
+  return sql`
+    served as (
+      select m.queue, (-m.priority)::smallint as rank, m.position
+      from jsonb_to_recordset(${records(sql, marks)}::jsonb) as m (queue text, priority smallint, position bigint)
     )`;
 }
 
@@ -120,6 +144,12 @@ export interface Release extends Hold {
   readonly worker: string;
 }
 
+export interface Released {
+  readonly runId: string;
+  /** Null when it is pending again. */
+  readonly ended: EndedRun | null;
+}
+
 /**
  * Gives claimed runs back, in their old place; one with a cancel request ends canceled instead.
  *
@@ -131,8 +161,8 @@ export function releaseIfHeld(
   pool: Pool,
   worker: string,
   releases: readonly Release[],
-): Promise<{ runId: string; state: 'pending' | 'canceled' }[]> {
-  return pool.run<{ runId: string; state: 'pending' | 'canceled' }[]>(
+): Promise<Released[]> {
+  return pool.run<Released[]>(
     (sql) => sql`
     with locked as materialized (
       select l.*, i.chain, i.object, i.worker
@@ -174,8 +204,8 @@ export function releaseIfHeld(
     appended as (
       select count(*) as n from entry e cross join lateral audit_append(e.chains, e.payloads, e.run_ids)
     )
-    select r.run_id, 'pending' as state from released r
+    select r.run_id, null::jsonb as ended from released r
     union all
-    select d.run_id, 'canceled' from ended d where (select n from appended) > 0`,
+    select d.run_id, d.facts from ended d where (select n from appended) > 0`,
   );
 }

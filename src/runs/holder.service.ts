@@ -8,13 +8,14 @@ import type { JsonValue } from '../kernel/json.js';
 import { isTransient } from '../platform/db/db.js';
 import { Lane } from '../platform/db/lane.js';
 import type { Platform } from '../platform/platform.js';
-import { claimIfLive, releaseIfHeld, startIfHeld } from './claim.sql.js';
+import { releaseIfHeld, startIfHeld } from './claim.sql.js';
+import { type Claimed, Claimer } from './claimer.js';
 import { type Finish, findOwnEnds, finishIfHeld } from './finish.sql.js';
 import type { OutputBatch, OutputCut } from './output.js';
 import { appendOutputIfHeld, dropOutputIfHeld } from './output.sql.js';
 import { type Holding, holdingsOf, isDraining, type Pulse, pulse } from './pulse.sql.js';
 import { appendReportsIfHeld, type RunReport } from './reports.sql.js';
-import type { ClaimedRun, Hold, Outcome } from './run.js';
+import type { Hold, Outcome } from './run.js';
 import type { RunMetrics } from './run.metrics.js';
 import type { NewWorker } from './worker.js';
 
@@ -32,6 +33,7 @@ export interface RunEnd {
 }
 
 export class HolderService {
+  private readonly claimer: Claimer;
   private readonly starts: Lane<Hold, boolean>;
   private readonly finishes: Lane<Finish, boolean>;
   /** The worker's TypeID. */
@@ -40,12 +42,13 @@ export class HolderService {
   constructor(
     private readonly platform: Platform,
     private readonly worker: NewWorker,
-    metrics: RunMetrics,
+    private readonly metrics: RunMetrics,
     /** Called after an answer may have been lost: what the database says we hold must be compared with memory. */
     private readonly onDoubt: () => void,
   ) {
     this.workerId = encodeId('wrk', worker.id);
     const { timing, log } = platform;
+    this.claimer = new Claimer(platform.pools.work, worker, timing);
     const lane = { maxItems: LANE_ITEMS, retryForMs: Number.POSITIVE_INFINITY, timing };
     const onRetry = (what: string) => (error: unknown, attempt: number) => {
       this.onDoubt();
@@ -56,19 +59,21 @@ export class HolderService {
       ...lane,
       flush: (holds) => this.flushStarts(holds),
       onRetry: onRetry('run_start'),
-      onFlush: (n) => metrics.countFlush('start', n),
+      onFlush: (n, tookMs) => metrics.countFlush('start', n, tookMs),
     });
     this.finishes = new Lane({
       ...lane,
       flush: (ends) => this.flushFinishes(ends),
       onRetry: onRetry('run_end'),
-      onFlush: (n) => metrics.countFlush('finish', n),
+      onFlush: (n, tookMs) => metrics.countFlush('finish', n, tookMs),
     });
   }
 
   /** Takes up to `limit` runs. After an error some may be ours without our knowing: `onDoubt` was called then. */
-  claim(limit: number): Promise<ClaimedRun[]> {
-    return this.doubting(claimIfLive(this.platform.pools.work, this.worker.id, this.worker.queues, limit));
+  async claim(limit: number): Promise<Claimed> {
+    const claimed = await this.doubting(this.claimer.claim(limit));
+    this.metrics.work.countClaim(claimed.runs.length);
+    return claimed;
   }
 
   /** Whether the run's tool may be started now. False: it is no longer ours, or it is to be canceled. */
@@ -101,8 +106,8 @@ export class HolderService {
     }
   }
 
-  /** Gives unstarted runs back to their queues, or ends them when they were canceled meanwhile. */
-  async release(runs: readonly OwnRun[]): Promise<void> {
+  /** Gives unstarted runs back to their queues, or ends them when they were canceled meanwhile: those that were ours. */
+  async release(runs: readonly OwnRun[]): Promise<string[]> {
     const releases = runs.map((run) => ({
       runId: run.runId,
       fence: run.fence,
@@ -110,7 +115,10 @@ export class HolderService {
       object: encodeId('run', run.runId),
       worker: this.workerId,
     }));
-    await this.doubting(releaseIfHeld(this.platform.pools.work, this.worker.id, releases));
+    const released = await this.doubting(releaseIfHeld(this.platform.pools.work, this.worker.id, releases));
+    for (const { ended } of released) if (ended) this.metrics.countEnded(ended);
+    this.metrics.work.countReleased(released.filter(({ ended }) => ended === null).length);
+    return released.map(({ runId }) => runId);
   }
 
   /** Stores output. False: the run is no longer ours. */
@@ -143,9 +151,11 @@ export class HolderService {
     return this.doubting(isDraining(this.platform.pools.work, this.worker.id));
   }
 
-  pulse(): Promise<Pulse> {
+  /** `looksForRuns`: whether it is to be said if something is claimable, which under a backlog is not cheap. */
+  pulse(looksForRuns: boolean): Promise<Pulse> {
     const { pools, config } = this.platform;
-    return pulse(pools.work, this.worker.id, this.worker.queues, config.maxRunDurationMs);
+    const { id, queues } = this.worker;
+    return pulse(pools.work, id, looksForRuns ? queues : [], config.maxRunDurationMs);
   }
 
   /** For the end of a life: what can't be written now is left to a janitor. */
@@ -173,11 +183,12 @@ export class HolderService {
 
   private async flushFinishes(ends: readonly Finish[]): Promise<boolean[]> {
     const { work } = this.platform.pools;
-    const written = new Set((await finishIfHeld(work, this.worker.id, ends)).map((row) => row.runId));
-    const missing = ends.filter((end) => !written.has(end.runId)).map(({ runId, fence }) => ({ runId, fence }));
-    if (missing.length > 0) {
-      for (const row of await findOwnEnds(work, this.worker.id, missing)) written.add(row.runId);
-    }
+    const now = await finishIfHeld(work, this.worker.id, ends);
+    const writtenNow = new Set(now.map(({ runId }) => runId));
+    const missing = ends.filter(({ runId }) => !writtenNow.has(runId)).map(({ runId, fence }) => ({ runId, fence }));
+    const before = missing.length === 0 ? [] : await findOwnEnds(work, this.worker.id, missing);
+    for (const { ended } of [...now, ...before]) this.metrics.countEnded(ended);
+    const written = new Set([...writtenNow, ...before.map(({ runId }) => runId)]);
     if (written.size > 0) this.platform.bells.ended.ring([...written]);
     return ends.map((end) => written.has(end.runId));
   }

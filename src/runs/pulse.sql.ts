@@ -1,6 +1,6 @@
 /** What a life looks at between its claims: what there is to do, what it holds; and what falls due is made claimable. */
 import type { Pool } from '../platform/db/db.js';
-import type { ServedQueues } from './claim.sql.js';
+import { type ServedQueues, servedCte } from './claim.sql.js';
 import type { Hold, LiveState } from './run.js';
 
 /**
@@ -47,8 +47,10 @@ export async function isDraining(pool: Pool, worker: string): Promise<boolean> {
 export interface Pulse {
   /** This life is out of service, or over: it would claim in vain. */
   readonly draining: boolean;
-  /** Something pending and due waits in a served queue. */
+  /** Something pending and due waits in one of the queues that are not paused. */
   readonly claimable: boolean;
+  /** Runs that this life holds. */
+  readonly held: number;
   /** Some run's not-before instant has been reached. */
   readonly due: boolean;
   /** Runs of this life with a cancel request. */
@@ -70,13 +72,16 @@ export async function pulse(
 ): Promise<Pulse> {
   const rows = await pool.run<Pulse[]>(
     (sql) => sql`
+    with recursive ${servedCte(sql, queues)}
     select
       not exists (select from workers where id = ${worker} and state = 'live') as draining,
       exists (
-        select from live_runs
-        where state = 'pending' and not_before is null
-          and ${queues.includes('*') ? sql`true` : sql`queue = any (${queues as string[]}::text[])`}
+        select from served s
+        where not exists (select from paused_queues p where p.name = s.queue)
+          and exists (select from live_runs l
+                      where l.state = 'pending' and l.not_before is null and l.queue = s.queue)
       ) as claimable,
+      (select count(*)::integer from live_runs where holder = ${worker}) as held,
       exists (select from live_runs where state = 'pending' and not_before <= db_now()) as due,
       array(select run_id from live_runs where holder = ${worker} and cancel_requested_at is not null) as canceled,
       exists (select from workers where ended_at is null and lease_until < db_clock()) as lease_over,

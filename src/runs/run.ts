@@ -63,4 +63,11 @@ export interface ClaimedRun extends Hold {
   readonly name: string | null;
   readonly spec: Record<string, unknown>;
   readonly timeoutMs: number | null;
+  readonly traceparent: string | null;
+  readonly queue: string;
+  /** With `position` its place in its queue. */
+  readonly priority: number;
+  readonly position: number;
+  /** From the instant at which it could have been claimed, by the database's clock. */
+  readonly waitedMs: number;
 }

@@ -68,7 +68,7 @@ it('S4-102 a break is told by log and metric within one pass, and `audit verify`
     chain,
     seq,
   ]);
-  await until('the loop has found the break', async () => (await metric('capstan_audit_broken')) === 1, 30_000);
+  await until('the loop has found the break', async () => (await metric('capstan_audit_broken')) === 1, 60_000);
   expect(logged('audit_chain_broken')).toEqual([
     expect.objectContaining({ level: 'error', chain, seq, check: 'link' }),
   ]);

@@ -14,6 +14,10 @@ export class Client {
 
   /** The decoded answer to a request; rejects unless its status is 2xx. */
   async call(method, path, body, headers = {}) {
+    return JSON.parse(await this.text(method, path, body, headers));
+  }
+
+  async text(method, path, body, headers = {}) {
     const answer = await this.#pool.request({
       method,
       path,
@@ -22,7 +26,7 @@ export class Client {
     });
     const text = await answer.body.text();
     if (answer.statusCode >= 300) throw new Error(`${method} ${path}: ${answer.statusCode} ${text.slice(0, 300)}`);
-    return JSON.parse(text);
+    return text;
   }
 
   submit(run, headers) {

@@ -60,11 +60,35 @@ export class Ground {
       });
       this.#undo.push(() => postgres.stop());
       this.#databaseUrl = postgres.url;
-      this.sql = new pg.Client(postgres.url);
-      this.sql.on('error', () => undefined);
-      await this.sql.connect();
-      this.#undo.push(() => this.sql.end());
+      this.sql = await this.session();
     });
+  }
+
+  /** Another session on that database. */
+  async session() {
+    const session = new pg.Client(this.#databaseUrl);
+    session.on('error', () => undefined);
+    await session.connect();
+    this.#undo.push(() => session.end());
+    return session;
+  }
+
+  /** A function that claims up to `limit` runs, as a worker of its own that serves these queues. */
+  async claims(queues, limit) {
+    const [{ Pool }, { claimIfLive }] = await Promise.all([
+      import(this.#module('platform/db/db.js')),
+      import(this.#module('runs/claim.sql.js')),
+    ]);
+    const log = { warn: (about) => process.stderr.write(`${JSON.stringify(about)}\n`) };
+    const options = { url: this.#databaseUrl, direct: true, name: 'bench', size: 1, statementTimeoutMs: 5_000, log };
+    const pool = new Pool(options);
+    this.#undo.push(() => pool.close());
+    const { rows } = await this.sql.query(
+      `insert into workers (id, name, kind, slots, queues, version, ttl_ms, lease_until)
+       values (gen_random_uuid(), 'bench', 'worker', 1, $1, '0', 30000, now() + interval '1 day') returning id`,
+      [queues],
+    );
+    return () => claimIfLive(pool, rows[0].id, queues, limit);
   }
 
   /**

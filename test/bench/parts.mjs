@@ -215,5 +215,129 @@ async function audit(ground, { quick }) {
   ];
 }
 
+/** Runs that wait in a queue, put there past the API. */
+async function fillQueue({ sql }, queue, n, notBefore = null) {
+  await sql.query(
+    `with made as (
+       insert into runs (id, organization_id, kind, queue, priority, labels, spec, spec_digest, origin, principal, root_id,
+                         created_at, not_before)
+       select id, (select id from organizations limit 1), 'noop', $1, 0, '{}', '{}', 'sha256:none', 'api',
+              '{"type":"system","id":"bench","name":"bench"}', id, now(), $3
+       from (select gen_random_uuid() as id from generate_series(1, $2)) as new
+       returning id, organization_id, created_at, queue, priority, not_before
+     )
+     insert into live_runs (run_id, organization_id, created_at, run_day, state, queue, priority, not_before)
+     select id, organization_id, created_at, (created_at at time zone 'UTC')::date, 'pending', queue, priority, not_before
+     from made`,
+    [queue, n, notBefore],
+  );
+}
+
+async function backlog(ground, { quick }) {
+  const scale = quick ? 0.1 : 1;
+  await ground.replica(API_ONLY);
+  await fillQueue(ground, 'paused', 100_000 * scale);
+  await fillQueue(ground, 'later', 100_000 * scale, '2100-01-01T00:00:00Z');
+  await ground.sql.query(
+    `insert into paused_queues (name, at, by, by_name, reason) values ('paused', now(), 'bench', 'bench', 'measured')`,
+  );
+  const figures = [];
+  for (const queued of [10_000, 1_000_000 * scale]) {
+    await ground.sql.query(`delete from live_runs where queue = 'backlog'`);
+    await fillQueue(ground, 'backlog', queued);
+    await ground.sql.query('vacuum analyze live_runs');
+    const claims = await ground.claims(['*'], 100);
+    await series(5, claims);
+    const took = await series(60, () => timed(claims));
+    figures.push(times(`a claim of 100 by who serves all queues, ${queued} queued`, took));
+  }
+  await ground.sql.query(`delete from live_runs where holder is not null`);
+  return [...figures, ...(await drainUnderSnapshot(ground, quick ? 15 : 60))];
+}
+
+/** A replica drains a backlog while a session elsewhere keeps the database from forgetting what was claimed. */
+async function drainUnderSnapshot(ground, seconds) {
+  const left = async () => {
+    const { rows } = await ground.sql.query(`select count(*)::integer as n from live_runs where queue = 'backlog'`);
+    return rows[0].n;
+  };
+  const session = await ground.session();
+  await session.query('begin isolation level repeatable read');
+  await session.query('select count(*) from live_runs');
+  await ground.replica({ CAPSTAN_QUEUES: 'backlog', CAPSTAN_SLOTS: '200' });
+  const samples = [];
+  let before = await left();
+  for (let tenth = 0; tenth < 10; tenth += 1) {
+    await pause(seconds * 100);
+    const now = await left();
+    samples.push((before - now) / (seconds / 10));
+    before = now;
+  }
+  await session.query('rollback');
+  const early = median(samples.slice(1, 4));
+  const late = median(samples.slice(-3));
+  const n = seconds * 10;
+  return [
+    {
+      what: `runs drained per second, a snapshot held open elsewhere, first third of ${seconds} s`,
+      value: early,
+      unit: 'per second',
+      n,
+    },
+    { what: 'the same, last third', value: late, unit: 'per second', n },
+    { what: 'last third beside the first', value: late / early, unit: 'times', n },
+  ];
+}
+
+/** From the submit at one replica to the start at another that has nothing to do, by the database's clock. */
+async function wake(ground, { quick }) {
+  const submits = await ground.replica(API_ONLY);
+  await ground.replica({ CAPSTAN_QUEUES: 'woken' });
+  const once = async (queue) => {
+    const { createdAt, startedAt } = await submits.client.runToEnd({
+      kind: 'command',
+      spec: { argv: ['true'] },
+      queue,
+    });
+    return Date.parse(startedAt) - Date.parse(createdAt);
+  };
+  await series(5, () => once('woken'));
+  const samples = await series(quick ? 20 : 200, async () => {
+    await pause(50 + Math.random() * 100);
+    return once('woken');
+  });
+  return [times('submit at one replica to start at another, idle one', samples)];
+}
+
+/** What the loops of a replica that has nothing to do ask of the database; renewals and probes go past these pools. */
+async function idle(ground, { quick }) {
+  const { client } = await ground.replica();
+  const seconds = quick ? 20 : 120;
+  await pause(5_000);
+  const before = await statements(client);
+  await pause(seconds * 1_000);
+  const n = (await statements(client)) - before;
+  return [{ what: 'statements of the loops of an idle replica', value: n / seconds, unit: 'per second', n }];
+}
+
+async function statements(client) {
+  const text = await client.text('GET', '/metrics');
+  const counts = [...text.matchAll(/^capstan_db_statement_seconds_count\{pool="(work|submit|output)"\} (\d+)$/gm)];
+  return counts.reduce((sum, [, , count]) => sum + Number(count), 0);
+}
+
 /** In the order of measuring: what fills the tables comes last. */
-export const PARTS = Object.freeze({ start, wait, http, viewer, output, command, submit, drain, audit });
+export const PARTS = Object.freeze({
+  idle,
+  start,
+  wake,
+  wait,
+  http,
+  viewer,
+  output,
+  command,
+  submit,
+  drain,
+  audit,
+  backlog,
+});

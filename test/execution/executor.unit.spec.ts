@@ -20,6 +20,11 @@ const RUN: ClaimedRun = {
   name: null,
   spec: { argv: ['true'], successCodes: [0] },
   timeoutMs: null,
+  traceparent: null,
+  queue: 'default',
+  priority: 0,
+  position: 1,
+  waitedMs: 0,
 };
 const NAME = encodeId('run', RUN.runId);
 

@@ -91,6 +91,7 @@ const CHAINS = 'test/audit/chain.contract.spec.ts';
 const CHAIN_RULES = 'test/audit/chain-rules.unit.spec.ts';
 const WINDOWS = 'test/audit/windows.contract.spec.ts';
 const RECHECKS = 'test/audit/recheck.contract.spec.ts';
+const BACKLOG = 'test/runs/backlog.contract.spec.ts';
 const ENTRY_LISTS = 'test/audit/entries.contract.spec.ts';
 const ENTRY_API = 'test/audit/entries.api.spec.ts';
 const VERIFY_API = 'test/audit/verify.api.spec.ts';
@@ -206,17 +207,17 @@ export const MUTATIONS = [
     STATEMENTS,
     ['        and lease_until > db_clock()                         -- the lease holds at this very moment\n', ''],
     [
-      '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n      order',
-      '      order',
+      '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n        and not',
+      '      where not',
     ],
   ),
   mutation('claim does not look at the lease again after it waited', CLAIM, RACES, [
-    '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n      order',
-    '      order',
+    '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n        and not',
+    '      where not',
   ]),
   mutation('claim looks at the worker row without locking it', CLAIM, RACES, [
-    '      for key share\n    ),\n    ${servedCte',
-    '    ),\n    ${servedCte',
+    '      for key share\n    ),\n    ${marks.length',
+    '    ),\n    ${marks.length',
   ]),
   mutation('claim takes what is held or parked', CLAIM, STATEMENTS, [
     `        where l.state = 'pending'\n          and l.not_before is null                           -- due`,
@@ -236,12 +237,12 @@ export const MUTATIONS = [
   ]),
   mutation('claim keeps the fence', CLAIM, STATEMENTS, ['fence = l.fence + 1', 'fence = l.fence']),
   mutation('claim forgets the priority', CLAIM, QUEUE, [
-    '        order by l.priority desc, l.position\n',
+    '        order by -l.priority, l.position\n',
     '        order by l.position\n',
   ]),
   mutation('claim takes the newest first', CLAIM, QUEUE, [
-    '        order by l.priority desc, l.position\n',
-    '        order by l.priority desc, l.position desc\n',
+    '        order by -l.priority, l.position\n',
+    '        order by -l.priority, l.position desc\n',
   ]),
   // start
   mutation('start for a life that is lost', CLAIM, STATEMENTS, [
@@ -1282,8 +1283,8 @@ export const MUTATIONS = [
     '  } catch (error) {\n    throw error;',
   ]),
   mutation('what is told during a claim is forgotten after it', WORK, WORKS, [
-    'if (runs.length === limit) this.wantsClaim = true;',
-    'this.wantsClaim = runs.length === limit;',
+    'if (mayBeMore) this.wantsClaim = true;',
+    'this.wantsClaim = mayBeMore;',
   ]),
   // drain
   mutation('a person drains whatever there is', DRAIN, DRAINS, [
@@ -2350,5 +2351,45 @@ export const MUTATIONS = [
   mutation('a text of any length is hashed', 'src/audit/chain.sql.ts', 'test/audit/chain.contract.spec.ts', [
     'octet_length(e.claim) > ${LONGEST_CLAIM_BYTES}',
     'octet_length(e.claim) > 9000000 + ${LONGEST_CLAIM_BYTES}',
+  ]),
+  mutation('a burst claims from the front', 'src/runs/claimer.ts', BACKLOG, ['isLookBack ? [] : this.marks', '[]']),
+  mutation('a burst never looks back', 'src/runs/claimer.ts', BACKLOG, [
+    ' || now - this.lookedBackAtMs >= LOOK_BACK_EVERY_MS',
+    '',
+  ]),
+  mutation('a claim behind its marks calls itself idle', 'src/runs/claimer.ts', BACKLOG, [' || !isLookBack', '']),
+  mutation('marks outlive their burst', 'src/runs/watermark.rules.ts', BACKLOG, [
+    '  if (runs.length < limit) return [];\n',
+    '',
+  ]),
+  mutation('a burst stays where it began', 'src/runs/watermark.rules.ts', BACKLOG, [
+    'for (const { queue, priority, position } of runs)',
+    'for (const { queue, priority, position } of runs.filter((run) => !byQueue.has(run.queue)))',
+  ]),
+  mutation('the claim walks over what lies before its mark', CLAIM, BACKLOG, [
+    '          and (-l.priority, l.position) > (s.rank, s.position)\n',
+    '',
+  ]),
+  mutation('a paused queue is claimed from', CLAIM, BACKLOG, [
+    '        and not exists (select from paused_queues p where p.name = s.queue)\n',
+    '',
+  ]),
+  mutation('a paused queue is something to claim', PULSE, BACKLOG, [
+    'where not exists (select from paused_queues p where p.name = s.queue)',
+    'where true',
+  ]),
+  mutation('a pulse looks for runs while a claim is due', WORK, WORKS, [
+    'holder.pulse(!this.wantsClaim)',
+    'holder.pulse(true)',
+  ]),
+  mutation('a claim that may get more is not made again', WORK, WORKS, [
+    '      if (mayBeMore) this.wantsClaim = true;\n',
+    '',
+  ]),
+  mutation('a life that holds nothing compares all the same', WORK, WORKS, ['this.mayHold && now', 'now']),
+  mutation('what only the database holds is not compared', WORK, WORKS, ['this.held > 0 || ', '']),
+  mutation('a quiet pass is followed by the next as soon as a busy one', RECHECK, RECHECKS, [
+    'this.hasMoved ? REST_MS : QUIET_REST_MS',
+    'REST_MS',
   ]),
 ];

@@ -77,7 +77,7 @@ async function stepUntilIdle(): Promise<number> {
 
 it('F006 a run that was claimed and not started when the drain commits is given back, and runs once after it', async () => {
   const id = await submit();
-  const [claimed] = await life.holder.claim(1);
+  const [claimed] = (await life.holder.claim(1)).runs;
   await ask('drain');
   life.executor.accept(claimed as ClaimedRun);
   expect(await life.executor.idle(5_000)).toBe(true);
@@ -110,7 +110,7 @@ it('a life that drains claims nothing, whatever is made known, and claims after 
 
 it('a run that is canceled between claim and start ends canceled, drained or not', async () => {
   const id = await submit();
-  const [claimed] = await life.holder.claim(1);
+  const [claimed] = (await life.holder.claim(1)).runs;
   await ask('drain');
   await surface.send({ method: 'POST', path: `/v1/runs/${id}/cancel` });
   life.executor.accept(claimed as ClaimedRun);

@@ -6,6 +6,7 @@ import type { Pulse } from '../../src/runs/pulse.sql.js';
 const QUIET: Pulse = {
   draining: false,
   claimable: false,
+  held: 0,
   due: false,
   canceled: [],
   leaseOver: false,

@@ -1,12 +1,13 @@
-/** When a life claims: nothing that it was told is lost with a claim's answer, and starts that fail make it pause. */
+/** When a life claims, looks and compares: nothing that it was told is lost, and starts that fail make it pause. */
 import { expect, it } from 'vitest';
 import { WorkLoop } from '../../src/replica/work.loop.js';
+import type { Claimed } from '../../src/runs/claimer.js';
 import type { Pulse } from '../../src/runs/pulse.sql.js';
-import type { ClaimedRun } from '../../src/runs/run.js';
 
 const QUIET: Pulse = {
   draining: false,
   claimable: false,
+  held: 0,
   due: false,
   canceled: [],
   leaseOver: false,
@@ -15,20 +16,35 @@ const QUIET: Pulse = {
 };
 
 /** A loop that finds nothing to do; `onClaim` happens while a claim is under way. */
-function rig(onClaim: (loop: WorkLoop, claims: number) => void) {
+function rig(onClaim: (loop: WorkLoop, claims: number) => boolean) {
   let claims = 0;
   let nowMs = 0;
+  let reconciled = 0;
+  const looked: boolean[] = [];
+  const held = { inMemory: 0, inDatabase: 0 };
   const warned: object[] = [];
   const loop = new WorkLoop({
     holder: {
-      claim: async (): Promise<ClaimedRun[]> => {
+      claim: async (): Promise<Claimed> => {
         claims += 1;
-        onClaim(loop, claims);
-        return [];
+        return { runs: [], mayBeMore: onClaim(loop, claims) };
       },
-      pulse: async () => QUIET,
+      pulse: async (looksForRuns) => {
+        looked.push(looksForRuns);
+        return { ...QUIET, held: held.inDatabase };
+      },
     },
-    executor: { free: 4, size: 0, accept: () => undefined, cancel: () => undefined, reconcile: async () => undefined },
+    executor: {
+      free: 4,
+      get size() {
+        return held.inMemory;
+      },
+      accept: () => undefined,
+      cancel: () => undefined,
+      reconcile: async () => {
+        reconciled += 1;
+      },
+    },
     janitor: { promoteDue: async () => 0 },
     log: { warn: (about: object) => void warned.push(about) },
     timing: { monotonicMs: () => nowMs, delay: async () => undefined, random: () => 0 },
@@ -39,11 +55,11 @@ function rig(onClaim: (loop: WorkLoop, claims: number) => void) {
   const pass = (ms: number) => {
     nowMs += ms;
   };
-  return { loop, claims: () => claims, warned, pass };
+  return { loop, claims: () => claims, reconciled: () => reconciled, looked, held, warned, pass };
 }
 
 it('an idle life claims once and then waits to be told', async () => {
-  const { loop, claims } = rig(() => undefined);
+  const { loop, claims } = rig(() => false);
   expect([await loop.step(), await loop.step()]).toEqual(['idle', 'idle']);
   expect(claims()).toBe(1);
   loop.noteClaimable();
@@ -54,14 +70,47 @@ it('an idle life claims once and then waits to be told', async () => {
 it('a life that is told of work while it claims looks once more', async () => {
   const { loop, claims } = rig((loop, claims) => {
     if (claims === 1) loop.noteClaimable();
+    return false;
   });
   expect([await loop.step(), await loop.step()]).toEqual(['more', 'idle']);
   expect(claims()).toBe(2);
 });
 
+it('a claim that got few claims again as long as there may be more, and meanwhile the pulse asks for no runs', async () => {
+  const { loop, claims, looked, pass } = rig((_, claims) => claims < 3);
+  expect([await loop.step(), await loop.step()]).toEqual(['more', 'more']);
+  pass(1_000);
+  expect(await loop.step()).toBe('idle');
+  expect(claims()).toBe(3);
+  expect(looked, 'at first, and after the last claim').toEqual([false, true]);
+});
+
+it.each([
+  ['nothing that it could be wrong about', { inMemory: 0, inDatabase: 0 }, 0],
+  ['runs in memory', { inMemory: 1, inDatabase: 0 }, 1],
+  ['runs in the database', { inMemory: 0, inDatabase: 1 }, 1],
+])('a life with %s compares both after 15 s', async (_, holds, times) => {
+  const { loop, reconciled, held, pass } = rig(() => false);
+  Object.assign(held, holds);
+  for (let second = 0; second < 16; second += 1) {
+    expect(reconciled()).toBe(0);
+    await loop.step();
+    pass(1_000);
+  }
+  expect(reconciled()).toBe(times);
+});
+
+it('a life in doubt compares at once, although it holds nothing', async () => {
+  const { loop, reconciled } = rig(() => false);
+  loop.noteDoubt();
+  await loop.step();
+  expect(reconciled()).toBe(1);
+});
+
 it('a claim that failed is made again', async () => {
   const { loop, claims } = rig((_, claims) => {
     if (claims === 1) throw new Error('no database');
+    return false;
   });
   await expect(loop.step()).rejects.toThrow('no database');
   await loop.step();
@@ -81,7 +130,7 @@ async function pauseOf({ loop, claims, pass }: ReturnType<typeof rig>): Promise<
 }
 
 it('after starts that failed it claims again only after a pause, longer each time up to 30 s, and says so once', async () => {
-  const life = rig(() => undefined);
+  const life = rig(() => false);
   const pauses: number[] = [];
   for (let i = 0; i < 7; i += 1) {
     for (let run = 0; run < 4; run += 1) life.loop.noteStartFailed(new Error('no such column'));

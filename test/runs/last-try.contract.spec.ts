@@ -40,7 +40,7 @@ it('loses neither detail nor output to a database that was away for a moment', a
     () => undefined,
   );
   const { json } = await surface.send({ method: 'POST', path: '/v1/runs', json: { kind: 'noop', spec: {}, queue } });
-  const [run] = await holder.claim(1);
+  const [run] = (await holder.claim(1)).runs;
   if (!run) throw new Error('there is nothing to claim');
   expect(await holder.start(run)).toBe(true);
 

@@ -79,7 +79,7 @@ describe('a caller who prefers to wait', () => {
     const holder = new HolderService(surface.platform, worker, metrics, () => undefined);
     const answer = submit('wait=30');
     await waiting();
-    const [run] = await holder.claim(1);
+    const [run] = (await holder.claim(1)).runs;
     if (!run || !(await holder.start(run))) throw new Error('the run could not be started');
     const outcome = { state: 'succeeded', code: 'ok', kind: null, detail: '', exitCode: null, signal: null } as const;
     expect(await holder.finish(run, { outcome, output: { n: 1 }, outputDigest: null })).toBe(true);
