@@ -2,9 +2,13 @@
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
+/** What every duration looks like. */
+export const DURATION_PATTERN = '^(\\d{1,12})(ms|s|m|h|d)$';
+const DURATION = new RegExp(DURATION_PATTERN);
+
 /** Milliseconds, or `undefined` when the text is no duration or too long for an exact number. */
 export function parseDuration(text: string): number | undefined {
-  const match = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text);
+  const match = DURATION.exec(text);
   if (!match) return undefined;
   const ms = Number(match[1]) * (UNIT_MS[match[2] ?? ''] ?? Number.NaN);
   return Number.isSafeInteger(ms) ? ms : undefined;

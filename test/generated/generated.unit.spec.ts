@@ -10,6 +10,7 @@ import { settingsTable } from '../../src/platform/config/settings-table.js';
 import { systemTiming } from '../../src/platform/time.js';
 import { runDiagram } from '../../src/runs/run.machine.js';
 import { openApiText } from '../openapi.js';
+import { withSettings } from './values-schema.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const STALE = 'stale: npm run generate';
@@ -32,6 +33,11 @@ it('src/openapi.json is the document that the controllers make', async () => {
   await expect(await openApiText(), `src/openapi.json is ${STALE}`).toMatchFileSnapshot(
     resolve(ROOT, 'src/openapi.json'),
   );
+});
+
+it("the chart's values schema has the settings as they are declared", async () => {
+  const file = resolve(ROOT, 'helm/capstan/values.schema.json');
+  await expect(withSettings(await readFile(file, 'utf8')), `${file} is ${STALE}`).toMatchFileSnapshot(file);
 });
 
 /** The file's text with each region, between `<!-- name:begin … -->` and `<!-- name:end -->`, replaced. */
@@ -78,11 +84,11 @@ async function commandHelp(): Promise<string> {
       interrupted: async () => undefined,
     },
     version: '0.0.0',
-    servers: { serve: unused, worker: unused, migrate: unused },
+    servers: { serve: unused, worker: unused, migrate: unused, diagnose: unused },
   });
   return page;
 }
 
-async function unused(): Promise<void> {
+async function unused(): Promise<never> {
   throw new Error('help starts no server');
 }

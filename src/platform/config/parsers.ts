@@ -4,7 +4,7 @@
  */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { parseDuration } from '../../kernel/duration.js';
+import { DURATION_PATTERN, parseDuration } from '../../kernel/duration.js';
 import { Bug } from '../../kernel/problems.js';
 import type { Parser } from './setting.js';
 
@@ -12,11 +12,14 @@ const NAME_WORDS = 'letters, digits and . _ -, up to 63 in all, the first a lett
 /** U+FFFD is what Node makes of bytes that are not UTF-8. */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\u{FFFD}]/u;
 
+const WHOLE_NUMBER = /^(0|[1-9]\d{0,8})$/;
+
 /** A whole number without sign, point or leading zero. */
 export function integer(min: number, max: number): Parser<number> {
   return {
     expects: `integer ${min} to ${max}`,
-    parse: (text) => (/^(0|[1-9]\d{0,8})$/.test(text) ? within(min, max, Number(text)) : undefined),
+    parse: (text) => (WHOLE_NUMBER.test(text) ? within(min, max, Number(text)) : undefined),
+    schema: { type: ['integer', 'string'], minimum: min, maximum: max, pattern: WHOLE_NUMBER.source },
   };
 }
 
@@ -27,9 +30,11 @@ export function duration(min: string, max: string): Parser<number> {
   return {
     expects: `duration ${min} to ${max} (an integer and ms, s, m, h or d)`,
     parse: (text) => within(minMs, maxMs, text === '0' ? 0 : parseDuration(text)),
+    schema: { type: 'string', pattern: minMs === 0 ? `^0$|${DURATION_PATTERN}` : DURATION_PATTERN },
   };
 }
 
+const SIZE = /^([1-9]\d{0,8})(KiB|MiB|GiB)$/;
 const BYTES_OF = Object.freeze({ KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 });
 
 /** Bytes. The bounds are sizes as text. */
@@ -39,11 +44,12 @@ export function size(min: string, max: string): Parser<number> {
   return {
     expects: `size ${min} to ${max} (an integer and KiB, MiB or GiB)`,
     parse: (text) => within(minBytes, maxBytes, parseSize(text)),
+    schema: { type: 'string', pattern: SIZE.source },
   };
 }
 
 function parseSize(text: string): number | undefined {
-  const [, count, unit] = /^([1-9]\d{0,8})(KiB|MiB|GiB)$/.exec(text) ?? [];
+  const [, count, unit] = SIZE.exec(text) ?? [];
   return count === undefined ? undefined : Number(count) * BYTES_OF[unit as keyof typeof BYTES_OF];
 }
 
@@ -51,6 +57,7 @@ export function oneOf<const T extends string>(...words: readonly T[]): Parser<T>
   return {
     expects: `one of ${words.join(', ')}`,
     parse: (text) => words.find((word) => word === text),
+    schema: { enum: words },
   };
 }
 

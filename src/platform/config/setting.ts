@@ -13,10 +13,15 @@ export interface Fault {
   readonly message: string;
 }
 
+/** JSON Schema (draft 7) of a value before it is text, e.g. in the chart. Its patterns are read by Go too: no lookaround. */
+export type ValueSchema = Readonly<Record<string, unknown>>;
+
 /** Turns text into a value, or `undefined` when the text is not what `expects` says. */
 export interface Parser<T> {
   readonly expects: string;
   readonly parse: (text: string) => T | undefined;
+  /** Takes whatever `parse` takes, and refuses what a schema can; any text when left out. */
+  readonly schema?: ValueSchema;
 }
 
 export type SettingGroup = 'Database' | 'Server' | 'Worker' | 'Lease' | 'Runs' | 'Audit' | 'Logging';
@@ -34,6 +39,7 @@ export interface Setting<T> {
   readonly group: SettingGroup;
   readonly expects: string;
   readonly parse: (text: string) => T | undefined;
+  readonly schema: ValueSchema;
   readonly fallback: Fallback<T>;
   readonly isSecret: boolean;
   /** One line. */
@@ -75,6 +81,7 @@ function build<T>(declared: Declaration<T>, fallback: Fallback<T>): Setting<T> {
     group: declared.group,
     expects: declared.value.expects,
     parse: declared.value.parse,
+    schema: Object.freeze(declared.value.schema ?? { type: 'string', minLength: 1 }),
     fallback: Object.freeze(fallback),
     isSecret: declared.secret === true,
     help: declared.help,

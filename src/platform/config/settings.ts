@@ -1,6 +1,6 @@
 /**
  * Every setting of a Capstan process, declared once. From this table come the typed config, the check at start-up,
- * `capstan config show` and the README's table. A key is the name in the code, with its unit.
+ * `capstan config show`, the README's table and the chart's values schema. A key is the name in the code, with its unit.
  */
 import { hostname } from 'node:os';
 import {

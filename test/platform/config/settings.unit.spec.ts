@@ -2,6 +2,7 @@
  * Every setting of the table, one by one: its edges are taken, what lies beyond them is refused, and a refusal names
  * the setting and what it expects but never the text. `CASES` is tied to the table: a new setting asks for its own.
  */
+import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../../../src/platform/config/config.js';
 import type { Environment, Setting } from '../../../src/platform/config/setting.js';
@@ -351,6 +352,12 @@ describe.each(cases)('%s', (key, { name, says, taken, refused }) => {
       expect(JSON.stringify(result), `the value of ${name} leaked`).not.toMatch(/hunter2/i);
     }
     expect(refused.join(), `${name} needs a text that would be recognised in a fault`).toMatch(/hunter2/i);
+  });
+
+  it(`F152 ${name} is taken by its schema wherever the program takes it`, () => {
+    const isLegal = new Ajv({ allowUnionTypes: true }).compile(SETTINGS[key].schema);
+    for (const [text] of taken) expect(isLegal(text), `the schema of ${name} refuses ${text}`).toBe(true);
+    expect(isLegal('')).toBe(false);
   });
 
   it(`F152 ${name} set to an empty text counts as unset`, () => {
