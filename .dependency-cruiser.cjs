@@ -4,7 +4,7 @@
  */
 
 /** Lowest first; a folder imports only those before it. The files directly in src/ stand on top. */
-const LAYERS = ['verifier', 'kernel', 'platform', 'audit', 'access', 'runs', 'execution', 'replica'];
+const LAYERS = ['verifier', 'kernel', 'platform', 'audit', 'access', 'runs', 'execution', 'doctor', 'replica'];
 /** Clients of the HTTP API: no layers of the server. */
 const CLIENTS = ['cli', 'console'];
 

@@ -13,6 +13,7 @@ import { Bell } from './platform/bell.js';
 import { type Config, effectiveSettings, processEnvironment, readConfig } from './platform/config/config.js';
 import { Database } from './platform/database.js';
 import { isTransient } from './platform/db/db.js';
+import { DatabaseMetrics } from './platform/db/db.metrics.js';
 import { DatabaseRefused, migrate } from './platform/db/migrate.js';
 import { Wake } from './platform/db/wake.js';
 import { createApp } from './platform/http/app.js';
@@ -176,7 +177,9 @@ async function bringUp(parts: Parts): Promise<{ hasToken: boolean }> {
   undo.push(() => untilNoticed(traffic, hasBalancer && stopSignal.reason === 'SIGTERM', undo.force));
   undo.push(() => replica.stop(undo.force));
   undo.push(async () => traffic.noteStopping(config.drainTimeoutMs, undo.force));
-  await untilReached(platform, () => replica.start(kind, kind === 'replica' ? app.get(RecheckLoop) : undefined));
+  const serving =
+    kind === 'replica' ? { recheck: app.get(RecheckLoop), signs: app.get(KeyService).ownFingerprint } : undefined;
+  await untilReached(platform, () => replica.start(kind, serving));
   await readiness.untilUsable(USABLE_WITHIN_MS);
   if (!stopSignal.aborted) traffic.phase = 'serving';
   return { hasToken };
@@ -243,7 +246,9 @@ function settings(): Config {
 }
 
 function createPlatform(config: Config, database: Database, log: Logger): Platform {
-  return new Platform(withAddress(config, database), log, new Registry(), systemTiming, makePools(database, log), {
+  const metrics = new Registry();
+  const pools = makePools(database, log, new DatabaseMetrics(metrics));
+  return new Platform(withAddress(config, database), log, metrics, systemTiming, pools, {
     claimable: new Bell(),
     canceled: new Bell(),
     ended: new Bell<readonly string[]>(),

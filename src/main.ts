@@ -15,6 +15,7 @@ const exitCode = await runCommandLine(process.argv.slice(2), {
     serve: async () => (await import('./boot.js')).serve(),
     worker: async () => (await import('./boot.js')).worker(),
     migrate: async () => (await import('./boot.js')).migrateOnly(),
+    diagnose: async (env, options) => (await import('./doctor/diagnose.js')).diagnose(env, options),
   },
 });
 // A client command may be left in the middle of something; all that it said was written before it returned.

@@ -2,6 +2,8 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { lookBeside } from '../src/platform/postgres/beside.js';
+import { expectLaws } from './doctor/laws.fixture.js';
 import {
   capstan,
   dataFolder,
@@ -228,22 +230,23 @@ describe('a tool', () => {
 describe('whoever watches it', () => {
   it('gets the numbers with a token, and not without', async () => {
     const token = (await readFile(join(data.path, 'admin-token'), 'utf8')).trim();
-    const later = new Date(Date.now() + 3_600_000).toISOString();
     const waiting = await fetch(`${server.url}/v1/runs`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ kind: 'noop', queue: 'later', notBefore: later }),
+      body: JSON.stringify({ kind: 'noop', queue: 'later' }),
     });
     expect(waiting.status).toBe(201);
     expect((await fetch(`${server.url}/metrics`)).status).toBe(401);
     const answer = await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
     const text = await answer.text();
-    expect(text).toMatch(/^capstan_runs_ended_total\{state="succeeded",code="ok"\} [1-9]/m);
+    expect(text).toMatch(
+      /^capstan_runs_ended_total\{state="succeeded",code="ok",kind="command",queue="default"\} [1-9]/m,
+    );
     expect(text).toMatch(/^capstan_queue_depth\{queue="later"\} 1$/m);
     expect(text).toMatch(/^capstan_queue_oldest_pending_seconds\{queue="later"\} /m);
     expect(text).toMatch(/^capstan_lease_age_seconds [0-9.]+$/m);
     expect(text).toMatch(/^capstan_db_pool_in_flight\{pool="work"\} /m);
-    expect(text).not.toMatch(/run_|org_/);
+    expect(text).not.toMatch(/(run|org|wrk)_[0-9a-z]{26}/);
   });
 });
 
@@ -356,5 +359,13 @@ describe('an ordinary user', () => {
     theirs.child.kill('SIGTERM');
     expect(await theirs.finished).toMatchObject({ code: 0 });
     await own.remove();
+  });
+});
+
+describe('behind all of that', () => {
+  it('every law holds', async () => {
+    const database = lookBeside(data.path, 'capstan');
+    if (database.state !== 'running') throw new Error('the database is gone');
+    await expectLaws(database.url);
   });
 });

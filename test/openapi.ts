@@ -1,4 +1,8 @@
-/** The OpenAPI document as the code has it, made without a database: no route is asked, so no connection is opened. */
+/**
+ * What is generated from the application: the OpenAPI document as the code has it. It is made without a database: no
+ * route is asked, so no connection is opened.
+ */
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { AppModule } from '../src/app.module.js';
@@ -11,7 +15,8 @@ import { buildOpenApi } from '../src/platform/http/openapi.js';
 import { Platform } from '../src/platform/platform.js';
 import { systemTiming } from '../src/platform/time.js';
 
-export async function openApiText(): Promise<string> {
+/** What is made of an application that answers nobody; it is closed afterwards. */
+export async function ofApplication<T>(make: (app: NestFastifyApplication) => T): Promise<Awaited<T>> {
   const read = readConfig({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none', CAPSTAN_NAME: 'document' });
   if (!read.ok) throw new Error(JSON.stringify(read.faults));
   const log = pino({ level: 'silent' });
@@ -23,9 +28,13 @@ export async function openApiText(): Promise<string> {
   const platform = new Platform(read.config, log, new Registry(), systemTiming, pools, bells);
   const app = await createApp(AppModule.forRoot(platform), platform);
   try {
-    return await buildOpenApi(app);
+    return await make(app);
   } finally {
     await app.close();
     await pool.close();
   }
+}
+
+export function openApiText(): Promise<string> {
+  return ofApplication(buildOpenApi);
 }

@@ -73,6 +73,7 @@ export class AuditService {
     const [seen, before] = [knowledge.seen(chain), knowledge.broken(chain)];
     const [stand] = await standsOf(this.pool, [{ chain, seen }]);
     if (!stand) return this.gone(chain, begun);
+    knowledge.noteHead(chain, stand.seq);
     const { from, to } = boundsOf(range, stand);
     const standBreak = breakOf(stand, seen);
     const begin = { seq: from - 1, link: from === 1 ? '' : ((await linkBefore(this.pool, chain, from)) ?? '') };

@@ -4,6 +4,8 @@ import type { ChainBreak, SeenChain } from './chain.js';
 
 interface Known {
   seen?: SeenChain;
+  /** The head that was met last. */
+  headSeq: number;
   /** How far the entries were last found to hold without a gap. */
   verifiedSeq: number;
   /** The head of the last whole verification that held. */
@@ -39,8 +41,17 @@ export class ChainKnowledge {
     return [...this.chains.values()].reduce((sum, { verifiedSeq }) => sum + verifiedSeq, 0);
   }
 
+  /** How many entries all chains had when they were last looked at. */
+  get headSeq(): number {
+    return [...this.chains.values()].reduce((sum, { headSeq }) => sum + headSeq, 0);
+  }
+
   get chainsBroken(): string[] {
     return [...this.chains].filter(([, { broken }]) => broken).map(([chain]) => chain);
+  }
+
+  noteHead(chain: string, seq: number): void {
+    this.of(chain).headSeq = seq;
   }
 
   noteVerified(chain: string, seq: number): void {
@@ -74,7 +85,7 @@ export class ChainKnowledge {
   }
 
   private of(chain: string): Known {
-    const known = this.chains.get(chain) ?? { verifiedSeq: 0 };
+    const known = this.chains.get(chain) ?? { headSeq: 0, verifiedSeq: 0 };
     this.chains.set(chain, known);
     return known;
   }

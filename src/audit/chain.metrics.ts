@@ -13,6 +13,14 @@ export function registerChainMetrics(registry: Registry, knowledge: ChainKnowled
     },
   });
   new Gauge({
+    name: 'capstan_audit_head_seq',
+    help: 'Audit entries that this process last saw, verified or not: the sum of the heads of all chains.',
+    registers,
+    collect() {
+      this.set(knowledge.headSeq);
+    },
+  });
+  new Gauge({
     name: 'capstan_audit_broken',
     help: 'Audit chains that this process found broken, and not whole again.',
     registers,

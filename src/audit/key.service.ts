@@ -35,6 +35,11 @@ export class KeyService {
     private readonly log: Logger,
   ) {}
 
+  /** Fingerprint of the key that this replica was given. */
+  get ownFingerprint(): string | null {
+    return this.own?.fingerprint ?? null;
+  }
+
   /** Whether the installation has a key, whoever holds it. */
   async isRecorded(): Promise<boolean> {
     return isKeyRecorded(this.pools.read, await this.audit.installationChain());

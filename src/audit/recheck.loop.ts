@@ -98,7 +98,10 @@ export class RecheckLoop implements Loop {
       anchorsFrom: stand.anchors > 0 ? 1 : stand.seq + 1,
     }));
     this.hasMoved ||= stands.some(({ chain, seq }) => seq > (seenOf.get(chain)?.seq ?? 0));
-    for (const { chain } of stands) this.unmet.delete(chain);
+    for (const { chain, seq } of stands) {
+      this.unmet.delete(chain);
+      this.knowledge.noteHead(chain, seq);
+    }
     this.cursor = chains.length < CHAINS ? '' : (chains.at(-1) ?? '');
     if (this.cursor === '') for (const chain of this.unmet) this.knowledge.noteBroken(chain, GONE);
   }

@@ -5,10 +5,12 @@ import {
   type AuditEntry,
   decodeAuditEntry,
   decodePage,
+  decodeQueue,
   decodeRun,
   decodeRunEvent,
   decodeSigningKeys,
   decodeWorker,
+  type Queue,
   type Run,
   type RunEvent,
   type SigningKeys,
@@ -107,6 +109,23 @@ export class Api {
 
   undrain(id: string): Promise<Answer<Worker>> {
     return this.ask({ method: 'POST', path: `${workerPath(id)}/undrain` }, decodeWorker);
+  }
+
+  /** All of them. */
+  async queues(): Promise<Answer<Queue>[]> {
+    return (await this.pages('v1/queues', new URLSearchParams(), Number.POSITIVE_INFINITY, decodeQueue)).items;
+  }
+
+  pauseQueue(name: string, reason: string): Promise<Answer<Queue>> {
+    return this.putQueue(name, { paused: true, reason });
+  }
+
+  resumeQueue(name: string, reason: string | null): Promise<Answer<Queue>> {
+    return this.putQueue(name, { paused: false, reason });
+  }
+
+  private putQueue(name: string, body: object): Promise<Answer<Queue>> {
+    return this.ask({ method: 'PUT', path: `v1/queues/${encodeURIComponent(name)}`, body }, decodeQueue);
   }
 
   /** Up to `limit` entries of a chain, newest first. */

@@ -7,7 +7,7 @@ interface ExitCode {
 
 export const EXIT_CODES = Object.freeze({
   done: { code: 0, means: 'done' },
-  runFailed: { code: 1, means: "run failed (or its tool's own code) or was stopped; not verified" },
+  runFailed: { code: 1, means: "run failed or stopped (or its tool's code); a fault found" },
   usage: { code: 2, means: 'wrong usage or settings' },
   unable: { code: 3, means: 'API, network or credentials' },
   waitOver: { code: 124, means: 'wait time over' },

@@ -21,8 +21,7 @@ export function rootHelp(root: Command): string {
     '',
     ...padded(options).map((line) => `  ${line}`),
     '',
-    'Exit codes:',
-    ...flowed(codes),
+    ...flowed('Exit codes: ', codes),
     '',
     'Examples:',
     ...EXAMPLES.map((line) => `  ${line}`),
@@ -60,13 +59,12 @@ function padded(items: readonly (readonly string[])[]): string[] {
   return items.map(([first = '', second = '']) => `${first.padEnd(width)}  ${second}`);
 }
 
-/** As many on a line as it takes. */
-function flowed(items: readonly string[]): string[] {
-  const lines: string[] = [];
+/** As many on a line as it takes, behind their title. */
+function flowed(title: string, [first = '', ...items]: readonly string[]): string[] {
+  const lines = [`${title}${first}`];
   for (const item of items) {
-    const last = lines.at(-1);
-    const joined = `${last}   ${item}`;
-    if (last !== undefined && joined.length <= COLUMNS) lines[lines.length - 1] = joined;
+    const joined = `${lines.at(-1)}   ${item}`;
+    if (joined.length <= COLUMNS) lines[lines.length - 1] = joined;
     else lines.push(`  ${item}`);
   }
   return lines;

@@ -10,7 +10,7 @@ import { Failure } from './failure.js';
 import { pauseBeforeRetry } from './retry.rules.js';
 
 export interface ApiRequest {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PUT';
   /** Below the server's URL, without a leading slash. */
   readonly path: string;
   readonly query?: URLSearchParams;

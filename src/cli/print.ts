@@ -16,6 +16,9 @@ export interface Column {
   readonly isFlexible?: boolean;
 }
 
+export type Mark = 'ok' | 'fault' | 'note';
+
+const ABOUT_WIDTH = 11;
 const COLUMN_GAP = 2;
 const FLEXIBLE_MIN = 12;
 
@@ -52,6 +55,14 @@ export class Printer {
     return this.aligned([columns.map(({ title }) => this.colors.dim(title)), ...cells], columns);
   }
 
+  /** A line of an examination: a mark on a terminal, a word in a pipe; what it is about, and what there is to say. */
+  verdict(mark: Mark, about: string, text: string): Promise<void> {
+    if (!this.outlet.isTerminal) return this.line([mark, about, text].map(printable).join('\t'));
+    const { green, red, yellow } = this.colors;
+    const shown = { ok: green('✓'), fault: red('✗'), note: yellow('·') }[mark];
+    return this.line(`${shown} ${printable(about).padEnd(ABOUT_WIDTH)} ${printable(text)}`);
+  }
+
   /** Names and what they stand for, one a line; on a terminal those that stand for nothing are left out. */
   async facts(facts: readonly (readonly [name: string, field: Field])[]): Promise<void> {
     const shown = facts.map(([name, field]) => [name, this.shown(field)] as const);
@@ -76,7 +87,7 @@ export class Printer {
     if (/^(succeeded|live|yes|ok)$/.test(state)) return green;
     if (/^(failed|timed_out|interrupted|rejected|lost|no|broken)$/.test(state)) return red;
     if (/^(claimed|running)$/.test(state)) return cyan;
-    if (/^(held|parked|canceled|draining)$/.test(state)) return yellow;
+    if (/^(held|parked|paused|canceled|draining)$/.test(state)) return yellow;
     return /^(pending|stopped)$/.test(state) ? dim : (text) => text;
   }
 

@@ -10,12 +10,14 @@ import { addAuditKeyCommands } from './audit-key.js';
 import { addAuditReportCommand } from './audit-report.js';
 import { ClientCommands } from './commands.js';
 import { addConfigCommands } from './config.js';
+import { addDoctorCommand, type Diagnose } from './doctor.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { Failure, failureDocument, failureText } from './failure.js';
 import { rootHelp } from './help.js';
 import { addHttpCommand } from './http-launch.js';
 import { addLaunchCommands } from './launch.js';
 import { addLogsCommand } from './logs.js';
+import { addQueuesCommands } from './queues.js';
 import { addRunsCommands } from './runs.js';
 import type { Shell } from './shell.js';
 import { addVerifyCommand } from './verify.js';
@@ -26,6 +28,8 @@ export interface ServerCommands {
   serve(): Promise<void>;
   worker(): Promise<void>;
   migrate(): Promise<void>;
+  /** Looks, and hands its words to the client, which shows them. */
+  readonly diagnose: Diagnose;
 }
 
 export interface ProgramParts {
@@ -69,7 +73,9 @@ function declare({ shell, version, servers }: ProgramParts, pages: { out: string
   client.addServer('serve', 'API and worker', servers.serve);
   client.addServer('worker', 'only execute runs', servers.worker);
   client.addServer('migrate', 'update the schema', servers.migrate);
+  addDoctorCommand(client, servers.diagnose);
   addWorkersCommands(client);
+  addQueuesCommands(client);
   addAuditCommands(client);
   addAuditBundleCommand(client);
   addAuditKeyCommands(client);

@@ -143,6 +143,35 @@ export function decodeWorker(value: unknown): Worker {
   };
 }
 
+export interface Queue {
+  readonly name: string;
+  readonly paused: { readonly at: string; readonly byName: string; readonly reason: string } | null;
+  /** Null for who may not know, as are the next two. */
+  readonly depth: number | null;
+  readonly depthIsEstimate: boolean;
+  readonly oldestPendingAt: string | null;
+  readonly running: number | null;
+  readonly workers: number;
+}
+
+export function decodeQueue(value: unknown): Queue {
+  const queue = fieldsOf(value, 'the queue');
+  return {
+    name: textOf(queue, 'name'),
+    paused: optional(queue, 'paused', pauseOf),
+    depth: optional(queue, 'depth', numberOf),
+    depthIsEstimate: booleanOf(queue, 'depthIsEstimate'),
+    oldestPendingAt: optional(queue, 'oldestPendingAt', textOf),
+    running: optional(queue, 'running', numberOf),
+    workers: numberOf(queue, 'workers'),
+  };
+}
+
+function pauseOf(queue: Fields, name: string): Queue['paused'] {
+  const pause = fieldsOf(queue[name], name);
+  return { at: textOf(pause, 'at'), byName: textOf(pause, 'byName'), reason: textOf(pause, 'reason') };
+}
+
 export interface AuditEntry {
   readonly seq: number;
   readonly at: string | null;

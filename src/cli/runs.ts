@@ -31,7 +31,7 @@ interface EventsOptions {
 
 export function addRunsCommands(commands: ClientCommands): void {
   commands
-    .add('runs', 'list runs, newest first', listRuns)
+    .add('runs', 'list the newest runs', listRuns)
     .option('--state <state>', 'in this state; may be given again', states)
     .option('--queue <queue>', 'of this queue')
     .option('--kind <kind>', 'of this kind', (text) => oneOf(KINDS, text))

@@ -9,7 +9,6 @@ import type { Platform } from '../platform/platform.js';
 import type { HolderService, RunEnd } from '../runs/holder.service.js';
 import type { Holding } from '../runs/pulse.sql.js';
 import type { ClaimedRun, Outcome } from '../runs/run.js';
-import type { RunMetrics } from '../runs/run.metrics.js';
 import { Capture, type CaptureParts } from './capture.js';
 import {
   NOOP_OUTCOME,
@@ -36,12 +35,11 @@ interface Execution {
 }
 
 /** What an executor needs of its surroundings, as narrow as it is. */
-export interface ExecutorParts extends Pick<StartParts, 'onStarted' | 'onStartFailed'> {
+export interface ExecutorParts extends Pick<StartParts, 'metrics' | 'onStarted' | 'onStartFailed'> {
   readonly platform: Pick<Platform, 'log' | 'timing' | 'config'> & StartParts['platform'];
   readonly holder: Pick<HolderService, 'holdings' | 'stopRetrying'> & CaptureParts['holder'] & StartParts['holder'];
   readonly supervisor: Pick<Supervisor, 'launch' | 'grantCredit' | 'stop' | 'kill'>;
   readonly incarnation: string;
-  readonly metrics: Pick<RunMetrics, 'countEnded'>;
   /** Called each time a slot became free. */
   readonly onFree: () => void;
 }
@@ -207,10 +205,8 @@ export class Executor {
       );
       return;
     }
-    if (await this.parts.holder.finish(execution.run, end)) {
-      this.parts.metrics.countEnded(end.outcome);
-      return;
-    }
+    if (await this.parts.holder.finish(execution.run, end)) return;
+    this.parts.metrics.work.countLostRace('finish');
     this.parts.platform.log.warn(
       { code: 'run_end_refused', ...about },
       'the run was no longer ours when it ended; nothing was written',

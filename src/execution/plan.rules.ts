@@ -1,5 +1,6 @@
 /** What a claimed run's spec means as a process: the plan its supervisor carries out. Pure; decodes the stored spec. */
 import { encodeId } from '../kernel/ids.js';
+import { traceparentOf } from '../platform/http/request-id.js';
 import type { ClaimedRun } from '../runs/run.js';
 import type { FileRef, HttpRequest, Plan } from './supervisor/plan.js';
 
@@ -38,6 +39,7 @@ export function workOf(run: ClaimedRun, surroundings: ToolSurroundings): Work {
         // Nobody is there to answer: what would be asked for is a failure at once.
         GIT_TERMINAL_PROMPT: '0',
         TF_INPUT: '0',
+        ...traceOf(run, 'TRACEPARENT'),
         ...textMap(spec.env),
         CAPSTAN_RUN_ID: encodeId('run', run.runId),
         CAPSTAN_FENCE: String(run.fence),
@@ -52,13 +54,14 @@ export function workOf(run: ClaimedRun, surroundings: ToolSurroundings): Work {
 }
 
 function httpWork(run: ClaimedRun, surroundings: ToolSurroundings): Work {
-  const http = httpRequest(run.spec);
+  const http = httpRequest(run);
   if (!http) return { type: 'unfit', detail: "this worker can't read the http's spec" };
   const timeoutMs = run.timeoutMs ?? surroundings.defaultTimeoutMs ?? HTTP_TIMEOUT_MS;
   return { type: 'tool', successCodes: [], plan: { http, timeoutMs } };
 }
 
-function httpRequest(spec: ClaimedRun['spec']): HttpRequest | undefined {
+function httpRequest(run: ClaimedRun): HttpRequest | undefined {
+  const { spec } = run;
   const { method, url, expectedStatus, followRedirects } = spec;
   const isStatuses =
     expectedStatus === null || (Array.isArray(expectedStatus) && expectedStatus.every(Number.isInteger));
@@ -66,11 +69,24 @@ function httpRequest(spec: ClaimedRun['spec']): HttpRequest | undefined {
   return {
     method,
     url,
-    headers: textMap(spec.headers),
+    headers: headersOf(run),
     body: text(spec.body),
     expectedStatus: expectedStatus,
     followRedirects: Number.isInteger(followRedirects) ? Number(followRedirects) : 0,
   };
+}
+
+/** The request's own headers, and the trace it belongs to unless they name one. */
+function headersOf(run: ClaimedRun): Record<string, string> {
+  const own = textMap(run.spec.headers);
+  const hasTrace = Object.keys(own).some((name) => name.toLowerCase() === 'traceparent');
+  return { ...(hasTrace ? {} : traceOf(run, 'traceparent')), ...own };
+}
+
+/** The trace that whoever submitted the run is in, under this name. */
+function traceOf({ traceparent }: ClaimedRun, name: string): Record<string, string> {
+  const trace = traceparentOf(traceparent ?? undefined);
+  return trace === null ? {} : { [name]: trace };
 }
 
 function scriptArgv(spec: ClaimedRun['spec']): (string | FileRef)[] | undefined {

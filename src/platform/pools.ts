@@ -6,6 +6,7 @@ import type { Config } from './config/config.js';
 import type { Database } from './database.js';
 import { BytePool } from './db/byte-pool.js';
 import { Pool } from './db/db.js';
+import type { DatabaseMetrics } from './db/db.metrics.js';
 import { Room } from './db/room.js';
 import type { Logger } from './log/logger.js';
 import type { Pools } from './platform.js';
@@ -17,7 +18,7 @@ const PROBE_TIMEOUT_MS = 3_000;
 /** When a server goes, all connections do: one line tells it. */
 const TELL_LOSSES_EVERY_MS = 30_000;
 
-export function makePools(database: Database, log: Logger): Pools {
+export function makePools(database: Database, log: Logger, metrics: DatabaseMetrics): Pools {
   let toldAtMs = Number.NEGATIVE_INFINITY;
   const room = new Room();
   const options = (name: keyof Pools, statementTimeoutMs = STATEMENT_TIMEOUT_MS) => ({
@@ -30,6 +31,7 @@ export function makePools(database: Database, log: Logger): Pools {
     statementTimeoutMs,
     log,
     room,
+    watch: metrics.of(name),
     onSessionLost: () => {
       if (performance.now() - toldAtMs < TELL_LOSSES_EVERY_MS) return;
       toldAtMs = performance.now();

@@ -67,7 +67,10 @@ async function register(
   const entry = { chain: parts.installationChain, object: encodeId('wrk', worker.id) };
   for (let attempt = 0; !signal.aborted; attempt += 1) {
     try {
-      await registerIfNew(pools.work, worker, config.leaseTtlMs, entry, before);
+      await registerIfNew(pools.work, worker, config.leaseTtlMs, entry, before, {
+        signs: parts.signs,
+        wallMs: Date.now(),
+      });
       return true;
     } catch (error) {
       if (attempt === 0)

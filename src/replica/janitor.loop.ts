@@ -45,6 +45,14 @@ export class JanitorLoop implements Loop {
     };
   }
 
+  /**
+   * Remembers a look at the database's clock. Its own keeper's are noted as they come: a loop that stood still while the
+   * keeper went on would take a clock that jumped meanwhile for one that it had known before.
+   */
+  noteClock(clock: ClockSample): void {
+    this.isSteady(clock);
+  }
+
   async step(): Promise<'idle' | 'more'> {
     const mayReap = this.mayReap();
     const { leaseOver, orphaned, overdue } = this.seen;

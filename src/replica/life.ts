@@ -7,6 +7,7 @@ import type { KeeperClient } from '../execution/keeper/keeper.client.js';
 import type { RenewedState } from '../execution/keeper/keeper.js';
 import type { Supervisor } from '../execution/supervisor/supervisor.client.js';
 import { encodeId } from '../kernel/ids.js';
+import type { ClockSample } from '../platform/db/clock.rules.js';
 import type { Platform } from '../platform/platform.js';
 import { HolderService } from '../runs/holder.service.js';
 import { JanitorService } from '../runs/janitor.service.js';
@@ -15,7 +16,8 @@ import type { NewWorker } from '../runs/worker.js';
 import { leaveIfAlive } from '../runs/worker.sql.js';
 import { HousekeepingLoop } from './housekeeping.loop.js';
 import { JanitorLoop } from './janitor.loop.js';
-import { type LoopMetrics, LoopRunner } from './loop-runner.js';
+import type { LoopMetrics } from './loop.metrics.js';
+import { LoopRunner } from './loop-runner.js';
 import { WorkLoop } from './work.loop.js';
 
 const HOUSEKEEPING_EVERY_MS = 600_000;
@@ -32,6 +34,8 @@ export interface LifeParts {
   readonly keeper: KeeperClient;
   readonly installationChain: string;
   readonly kind: 'replica' | 'worker';
+  /** Fingerprint of the key that this process signs bundles with. */
+  readonly signs: string | null;
   readonly runMetrics: RunMetrics;
   readonly loopMetrics: LoopMetrics;
 }
@@ -41,6 +45,7 @@ export class Life {
   readonly over: Promise<LifeEnd>;
   private readonly holder: HolderService;
   private readonly executor: Executor;
+  private readonly janitorLoop: JanitorLoop;
   private readonly runners: readonly LoopRunner[];
   private readonly unsubscribe: (() => void)[] = [];
   private declareOver: (end: LifeEnd) => void = () => undefined;
@@ -73,7 +78,7 @@ export class Life {
         working.wake();
       },
     });
-    const janitorLoop = new JanitorLoop(janitor, keeper, config, timing);
+    this.janitorLoop = new JanitorLoop(janitor, keeper, config, timing);
     const work = new WorkLoop({
       holder: this.holder,
       executor: this.executor,
@@ -82,13 +87,13 @@ export class Life {
       log: platform.log,
       pollIntervalMs: config.pollIntervalMs,
       mayClaim: () => this.isExtended(),
-      onPulse: (pulse) => janitorLoop.notePulse(pulse),
+      onPulse: (pulse) => this.janitorLoop.notePulse(pulse),
     });
     const runner = { timing, log: platform.log, metrics: parts.loopMetrics };
     const working = new LoopRunner(work, { ...runner, intervalMs: () => work.intervalMs() });
     this.runners = [
       working,
-      new LoopRunner(janitorLoop, { ...runner, intervalMs: () => config.janitorIntervalMs }),
+      new LoopRunner(this.janitorLoop, { ...runner, intervalMs: () => config.janitorIntervalMs }),
       new LoopRunner(new HousekeepingLoop(platform.pools.work, janitor), {
         ...runner,
         intervalMs: () => HOUSEKEEPING_EVERY_MS,
@@ -148,6 +153,7 @@ export class Life {
   async end(drainMs: number, force: AbortSignal): Promise<void> {
     const { config, timing, log } = this.parts.platform;
     this.isEnding = true;
+    this.parts.runMetrics.work.countDrain('stopping');
     const loopsEnded = this.stopLoops();
     this.executor.drain();
     const drainingSaid = this.leave('draining', timing.monotonicMs() + drainMs + config.killGraceMs);
@@ -199,11 +205,17 @@ export class Life {
     this.unsubscribe.push(
       keeper.subscribe((event) => {
         if (event.type === 'failed') this.declareOver('keeper_gone');
-        if (event.type === 'renewed' && event.incarnation === this.worker.id) this.noteState(event.state);
+        if (event.type === 'renewed' && event.incarnation === this.worker.id)
+          this.noteRenewed(event.state, event.clock);
         if (event.type === 'over' && event.incarnation === this.worker.id) this.declareOver('lease_over');
         if (event.type === 'supervisorSilent' && event.incarnation === this.worker.id) this.supervisor.destroy();
       }),
     );
+  }
+
+  private noteRenewed(state: RenewedState, clock: ClockSample): void {
+    this.janitorLoop.noteClock(clock);
+    this.noteState(state);
   }
 
   /** Claims and starts go by the row itself; here it is only told. */
@@ -212,6 +224,7 @@ export class Life {
     this.state = state;
     const fields = { worker: encodeId('wrk', this.worker.id), running: this.running };
     const { log } = this.parts.platform;
+    if (state === 'draining') this.parts.runMetrics.work.countDrain('asked');
     if (state === 'live') log.info({ code: 'worker_undrained', ...fields }, 'back in service: taking runs again');
     else log.info({ code: 'worker_drained', ...fields }, 'out of service: taking no runs until that is undone');
   }

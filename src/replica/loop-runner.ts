@@ -1,33 +1,12 @@
 /** Runs a loop: jitter, wake-ups, back-off after faults, metrics, and an orderly stop. A fault never ends a loop. */
-import { Counter, Gauge, type Registry } from 'prom-client';
 import { isTransient } from '../platform/db/db.js';
 import type { Logger } from '../platform/log/logger.js';
 import type { Loop } from '../platform/loop.js';
 import type { Timing } from '../platform/time.js';
+import type { LoopMetrics } from './loop.metrics.js';
 
 const LONGEST_BACKOFF_MS = 5_000;
 const JITTER = 0.3;
-
-export class LoopMetrics {
-  readonly steps: Counter<'loop' | 'result'>;
-  readonly lastSuccess: Gauge<'loop'>;
-
-  constructor(registry: Registry) {
-    const registers = [registry];
-    this.steps = new Counter({
-      name: 'capstan_loop_steps_total',
-      help: 'Steps of background loops by result: idle, more or failed.',
-      labelNames: ['loop', 'result'],
-      registers,
-    });
-    this.lastSuccess = new Gauge({
-      name: 'capstan_loop_last_success_timestamp_seconds',
-      help: 'When a step of the loop last succeeded, in seconds of the epoch.',
-      labelNames: ['loop'],
-      registers,
-    });
-  }
-}
 
 export interface RunnerOptions {
   /** Time between idle steps, asked before each wait; up to `JITTER` of it is added, so that replicas drift apart. */
@@ -50,6 +29,7 @@ export class LoopRunner {
   ) {}
 
   start(): void {
+    this.options.metrics.begin(this.loop.name);
     this.done = this.run();
   }
 
@@ -88,12 +68,11 @@ export class LoopRunner {
       const result = await this.loop.step(this.stopping.signal);
       if (this.failures > 0) log.info({ code: 'loop_recovered', loop: name }, `${name}: works again`);
       this.failures = 0;
-      metrics.steps.inc({ loop: name, result });
-      metrics.lastSuccess.set({ loop: name }, Date.now() / 1_000);
+      metrics.count(name, result);
       return result;
     } catch (error) {
       this.failures += 1;
-      metrics.steps.inc({ loop: name, result: 'failed' });
+      metrics.count(name, 'failed');
       if (this.failures === 1) {
         const level = isTransient(error) ? 'warn' : 'error';
         log[level]({ code: 'loop_failed', loop: name, err: error }, `${name}: failed, trying again until it works`);

@@ -1,6 +1,7 @@
 /** Whether this process should get requests: answered at once from what was found last. */
 import type { Traffic } from '../platform/http/traffic.js';
 import type { Platform } from '../platform/platform.js';
+import { registerReadinessMetrics } from './readiness.metrics.js';
 import { type Checks, isReady, LOOK_AGAIN_MS } from './readiness.rules.js';
 import { DatabaseWatch } from './readiness-watch.js';
 
@@ -21,6 +22,7 @@ export class ReadinessService {
     private readonly traffic: Traffic,
   ) {
     this.watch = new DatabaseWatch(platform);
+    registerReadinessMetrics(platform.metrics, () => this.watch.found);
   }
 
   /** Begins to look at the database. */

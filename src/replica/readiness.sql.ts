@@ -1,6 +1,5 @@
-/** The questions about the database as a whole: can it be written to, and how much waits. */
+/** The question about the database as a whole: can it be written to? */
 import type { BytePool } from '../platform/db/byte-pool.js';
-import type { Pool } from '../platform/db/db.js';
 
 export interface DatabaseFacts {
   readonly writable: boolean;
@@ -18,24 +17,4 @@ export async function probe(pool: BytePool, newestMigration: string): Promise<Da
     values: [newestMigration],
   });
   return facts ?? { writable: false, applied: false };
-}
-
-export interface QueueDepth {
-  readonly queue: string;
-  readonly depth: number;
-  /** Seconds since the oldest of them was submitted. */
-  readonly oldestSeconds: number;
-}
-
-/** What waits, by queue: of very long queues only the first 100,000 runs are counted, and at most 100 queues. */
-export function queueDepths(pool: Pool): Promise<QueueDepth[]> {
-  return pool.run<QueueDepth[]>(
-    (sql) => sql`
-    select queue, count(*)::integer as depth,
-           greatest(0, extract(epoch from db_now() - min(created_at)))::float8 as oldest_seconds
-    from (select queue, created_at from live_runs where state = 'pending' limit 100000) waiting
-    group by queue
-    order by count(*) desc
-    limit 100`,
-  );
 }

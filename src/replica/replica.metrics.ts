@@ -1,36 +1,37 @@
-/** Gauges of this process that are read when they are scraped. */
-import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client';
-import type { KeeperClient } from '../execution/keeper/keeper.client.js';
-import type { Platform, Pools } from '../platform/platform.js';
-import { type QueueDepth, queueDepths } from './readiness.sql.js';
+/** What this process is and does at the moment, read when it is scraped. */
+import { Counter, collectDefaultMetrics, Gauge, type Registry } from 'prom-client';
+import type { KeeperStats } from '../execution/keeper/keeper.client.js';
+import { registerPoolMetrics } from '../platform/db/db.metrics.js';
+import { productVersion } from '../platform/http/product.js';
+import type { LabelNames } from '../platform/metrics.js';
+import type { Platform } from '../platform/platform.js';
+import type { Timing } from '../platform/time.js';
+import { registerQueueMetrics } from '../runs/queue.metrics.js';
 
-const SHARED_FOR_MS = 1_000;
+/** Asked at each scrape. */
+export interface ReplicaFacts {
+  /** Queues that have a label. */
+  readonly queues: LabelNames;
+  readonly keeper: () => KeeperStats | undefined;
+  /** Runs that are executing. */
+  readonly running: () => number;
+}
 
-/** Registers everything; `keeper` and `running` are asked at each scrape. */
-export function registerReplicaMetrics(
-  platform: Platform,
-  facts: { keeper: () => KeeperClient | undefined; running: () => number },
-): void {
+export function registerReplicaMetrics(platform: Platform, facts: ReplicaFacts): void {
   const { metrics, timing, pools, config } = platform;
   const registers = [metrics];
   collectDefaultMetrics({ register: metrics });
   new Gauge({
-    name: 'capstan_lease_age_seconds',
-    help: "Seconds since this process's lease was last renewed.",
+    name: 'capstan_info',
+    help: 'Always 1; its labels say which version runs here, on which Node.js.',
+    labelNames: ['version', 'node'],
     registers,
-    collect() {
-      const sentAtMs = facts.keeper()?.stats.lastRenewalSentAtMs;
-      if (sentAtMs !== undefined) this.set((timing.monotonicMs() - sentAtMs) / 1_000);
-    },
-  });
+  }).set({ version: productVersion(), node: process.versions.node }, 1);
   new Gauge({
     name: 'capstan_slots',
-    help: 'Slots of this worker.',
+    help: 'How many runs this worker executes at a time, at most.',
     registers,
-    collect() {
-      this.set(config.slots);
-    },
-  });
+  }).set(config.slots);
   new Gauge({
     name: 'capstan_runs_running',
     help: 'Runs that this worker is executing.',
@@ -39,60 +40,33 @@ export function registerReplicaMetrics(
       this.set(facts.running());
     },
   });
-  registerPools(registers, pools);
-  registerQueues(platform, registers);
+  registerLease(metrics, facts, timing);
+  registerPoolMetrics(metrics, pools);
+  registerQueueMetrics({ registry: metrics, pool: pools.read, timing, names: facts.queues });
 }
 
-function registerPools(registers: Registry[], pools: Pools): void {
+function registerLease(registry: Registry, { keeper }: ReplicaFacts, timing: Timing): void {
+  const registers = [registry];
   new Gauge({
-    name: 'capstan_db_pool_in_flight',
-    help: 'Statements sent through a pool and not answered yet.',
-    labelNames: ['pool'],
+    name: 'capstan_lease_age_seconds',
+    help: "Seconds since this process's lease was last renewed; not there before it was.",
     registers,
     collect() {
-      for (const [pool, { inFlight }] of Object.entries(pools)) this.set({ pool }, inFlight);
+      const sentAtMs = keeper()?.lastRenewalSentAtMs;
+      if (sentAtMs === undefined) this.remove();
+      else this.set((timing.monotonicMs() - sentAtMs) / 1_000);
     },
   });
-  new Gauge({
-    name: 'capstan_db_pool_size',
-    help: 'Connections that a pool may open.',
-    labelNames: ['pool'],
+  new Counter({
+    name: 'capstan_lease_renewals_total',
+    help: "Renewals of this process's lease that were tried, by result: renewed, or failed (also when no answer came).",
+    labelNames: ['result'],
     registers,
     collect() {
-      for (const [pool, { size }] of Object.entries(pools)) this.set({ pool }, size);
-    },
-  });
-}
-
-function registerQueues(platform: Platform, registers: Registry[]): void {
-  const { timing, pools } = platform;
-  let shared: { depths: Promise<QueueDepth[]>; untilMs: number } | undefined;
-  const depths = () => {
-    if (!shared || shared.untilMs <= timing.monotonicMs()) {
-      // With the database away a scrape still answers, without these lines.
-      const depths = queueDepths(pools.read).catch(() => []);
-      shared = { depths, untilMs: timing.monotonicMs() + SHARED_FOR_MS };
-    }
-    return shared.depths;
-  };
-  new Gauge({
-    name: 'capstan_queue_depth',
-    help: 'Pending runs by queue.',
-    labelNames: ['queue'],
-    registers,
-    async collect() {
+      const { renewals = 0, renewalFailures = 0 } = keeper() ?? {};
       this.reset();
-      for (const { queue, depth } of await depths()) this.set({ queue }, depth);
-    },
-  });
-  new Gauge({
-    name: 'capstan_queue_oldest_pending_seconds',
-    help: 'Age of the oldest pending run by queue.',
-    labelNames: ['queue'],
-    registers,
-    async collect() {
-      this.reset();
-      for (const { queue, oldestSeconds } of await depths()) this.set({ queue }, oldestSeconds);
+      this.inc({ result: 'renewed' }, renewals);
+      this.inc({ result: 'failed' }, renewalFailures);
     },
   });
 }

@@ -12,8 +12,9 @@ import type { Platform } from '../platform/platform.js';
 import type { RunMetrics } from '../runs/run.metrics.js';
 import { beginLife } from './begin-life.js';
 import { chainLoops } from './chain-loops.js';
-import type { Life } from './life.js';
-import { LoopMetrics, type LoopRunner } from './loop-runner.js';
+import type { Life, LifeParts } from './life.js';
+import { LoopMetrics } from './loop.metrics.js';
+import type { LoopRunner } from './loop-runner.js';
 import { registerReplicaMetrics } from './replica.metrics.js';
 import { untilAborted } from './stop.js';
 
@@ -23,6 +24,14 @@ const LONGEST_PAUSE_MS = 30_000;
 const SHORT_LIFE_MS = 60_000;
 /** For a chain's loop whose statement gets no answer. */
 const LAST_STEPS_MS = 1_000;
+
+/** What a process that serves the API has beside its lives. */
+export interface Serving {
+  /** What it watches over chains with. */
+  readonly recheck: RecheckLoop;
+  /** Fingerprint of the key that it signs bundles with; null when it was given none. */
+  readonly signs: string | null;
+}
 
 export class Replica {
   private readonly stopping = new AbortController();
@@ -38,16 +47,29 @@ export class Replica {
     private readonly self: ThisReplica,
   ) {}
 
-  /** Begins to live. Resolves once the first life is registered. `recheck` is what a replica watches over chains with. */
-  async start(kind: 'replica' | 'worker', recheck: RecheckLoop | undefined): Promise<void> {
+  /** Begins to live. Resolves once the first life is registered. */
+  async start(kind: 'replica' | 'worker', serving: Serving | undefined): Promise<void> {
     const chain = await installationChain(this.platform.pools.work);
     if (!chain) throw new Bug('the installation has no chain');
-    registerReplicaMetrics(this.platform, { keeper: () => this.keeper, running: () => this.life?.running ?? 0 });
+    registerReplicaMetrics(this.platform, {
+      queues: this.runMetrics.queues,
+      keeper: () => this.keeper?.stats,
+      running: () => this.life?.running ?? 0,
+    });
     const loopMetrics = new LoopMetrics(this.platform.metrics);
-    if (recheck) this.chainLoops = chainLoops(this.platform, recheck, loopMetrics);
+    if (serving) this.chainLoops = chainLoops(this.platform, serving.recheck, loopMetrics);
     for (const loop of this.chainLoops) loop.start();
     await new Promise<void>((resolve, reject) => {
-      this.living = this.live(kind, chain, loopMetrics, resolve).catch(reject);
+      const { platform, runMetrics } = this;
+      const parts = {
+        platform,
+        installationChain: chain,
+        kind,
+        signs: serving?.signs ?? null,
+        runMetrics,
+        loopMetrics,
+      };
+      this.living = this.live(parts, resolve).catch(reject);
     });
   }
 
@@ -66,22 +88,15 @@ export class Replica {
   }
 
   /** One life after another. Rejects only before the first; later faults are logged and tried again. */
-  private async live(
-    kind: 'replica' | 'worker',
-    chain: string,
-    loopMetrics: LoopMetrics,
-    onFirst: () => void,
-  ): Promise<void> {
-    const { platform, stopping, runMetrics } = this;
+  private async live(parts: Omit<LifeParts, 'keeper'>, onFirst: () => void): Promise<void> {
+    const { platform, stopping } = this;
     const { log, timing } = platform;
     let shortLives = 0;
     let before: string | null = null;
     while (!stopping.signal.aborted) {
       if (this.keeper?.isGone) this.keeper = undefined;
       this.keeper ??= this.startKeeper();
-      const { keeper } = this;
-      const parts = { platform, keeper, installationChain: chain, kind, runMetrics, loopMetrics };
-      const life = await beginLife(parts, before, stopping.signal);
+      const life = await beginLife({ ...parts, keeper: this.keeper }, before, stopping.signal);
       if (!life) return;
       // It was registered while the process was told to stop; nothing runs yet.
       if (stopping.signal.aborted) return await life.end(0, stopping.signal);
@@ -94,6 +109,7 @@ export class Replica {
       this.life = undefined;
       this.self.workerId = null;
       before = life.worker.id;
+      this.runMetrics.work.countLifeOver(end);
       await life.bury(end).catch((error: unknown) => {
         log.error({ code: 'burial_failed', err: error }, 'a life could not be ended in order; beginning another');
       });

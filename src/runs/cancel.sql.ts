@@ -1,6 +1,6 @@
 /** Rows 13 and 14: a run is canceled in place, or its holder is told to stop it. */
 import { type Pool, records } from '../platform/db/db.js';
-import { endingCtes } from './ending.sql.js';
+import { type EndedRun, endingCtes } from './ending.sql.js';
 import type { CancelKind } from './run.js';
 
 export interface Cancel {
@@ -22,6 +22,8 @@ export interface Canceled {
   /** `ended`: canceled in place. `requested`: flagged now. `already`: an earlier request stands. */
   readonly result: 'ended' | 'requested' | 'already';
   readonly receipt: string | null;
+  /** Null when it goes on. */
+  readonly ended: EndedRun | null;
 }
 
 /**
@@ -35,8 +37,8 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
   return pool.run<Canceled[]>(
     (sql) => sql`
     with locked as materialized (
-      select l.run_id, l.state, l.holder, l.claimed_at, l.started_at, l.cancel_requested_at, i.chain, i.object, i.kind,
-             i.detail, i.by, i."byName" as by_name
+      select l.run_id, l.state, l.not_before, l.holder, l.claimed_at, l.started_at, l.cancel_requested_at, i.chain,
+             i.object, i.kind, i.detail, i.by, i."byName" as by_name
       from jsonb_to_recordset(${records(sql, cancels)}::jsonb) as i (
         "runId" uuid, "organizationId" uuid, chain text, object text, kind text, detail text, by text, "byName" text)
       join live_runs l on l.run_id = i."runId" and l.organization_id = i."organizationId"
@@ -47,9 +49,11 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
       update live_runs l
       set cancel_requested_at = date_trunc('milliseconds', db_clock()), cancel_kind = k.kind, cancel_detail = k.detail,
           event_seq = l.event_seq + 1,
-          -- A claim may have committed since this statement began. The row is first built, and checked, from what was
-          -- there before it: a pending run with a cancel request, which no check lets through.
-          state = k.state, holder = k.holder, claimed_at = k.claimed_at, started_at = k.started_at
+          -- A claim may have committed since this statement began, of a run that was not due then. The row is first
+          -- built, and checked, from what was there before it: a pending run with a cancel request, which no check lets
+          -- through.
+          state = k.state, not_before = k.not_before, holder = k.holder, claimed_at = k.claimed_at,
+          started_at = k.started_at
       from locked k
       where l.run_id = k.run_id
         and k.state in ('claimed', 'running')
@@ -81,20 +85,22 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
     ),
     ${endingCtes(sql)},
     change as (
-      select run_id, chain, payload, 'ended' as result from ended
+      select run_id, chain, payload, 'ended' as result, facts from ended
       union all
-      select run_id, chain, payload, 'requested' from requested
+      select run_id, chain, payload, 'requested', null from requested
     ),
     entry as (
       select array_agg(chain order by run_id) as chains, array_agg(payload order by run_id) as payloads,
-             array_agg(run_id order by run_id) as run_ids, array_agg(result order by run_id) as results
+             array_agg(run_id order by run_id) as run_ids, array_agg(result order by run_id) as results,
+             array_agg(facts order by run_id) as facts
       from change
     )
-    select e.run_ids[a.entry] as run_id, e.chains[a.entry] as chain, e.results[a.entry] as result, a.receipt
+    select e.run_ids[a.entry] as run_id, e.chains[a.entry] as chain, e.results[a.entry] as result, a.receipt,
+           e.facts[a.entry] as ended
     from entry e
     cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a
     union all
-    select run_id, chain, 'already', null from locked
+    select run_id, chain, 'already', null, null from locked
     where state in ('claimed', 'running') and cancel_requested_at is not null`,
   );
 }

@@ -157,11 +157,7 @@ export interface Released {
  * outcomes  one row per run that was given back or canceled
  * locks     live rows by id → runs → events → chains
  */
-export function releaseIfHeld(
-  pool: Pool,
-  worker: string,
-  releases: readonly Release[],
-): Promise<Released[]> {
+export function releaseIfHeld(pool: Pool, worker: string, releases: readonly Release[]): Promise<Released[]> {
   return pool.run<Released[]>(
     (sql) => sql`
     with locked as materialized (

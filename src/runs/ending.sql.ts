@@ -5,11 +5,22 @@
  *
  * `ending` has: run_id uuid, state, code, kind, detail, exit_code, signal, output jsonb, output_digest, by (a TypeID),
  * by_name, object (the run's TypeID), worker (the holder's TypeID or null), chain. The rows it names are locked.
- * Afterwards `ended` has one row for each: run_id, chain, state, payload. Each part hands all of it to the next, for no
+ * Afterwards `ended` has one row for each: run_id, chain, state, payload, facts (an `EndedRun`). Each part hands all of it to the next, for no
  * CTE may be joined with another: the planner takes them for a few rows, and loops over 200 × 200 × 200 of them.
  */
 import type postgres from 'postgres';
 import type { Sql } from '../platform/db/db.js';
+import type { EndCode, EndState, Kind } from './run.js';
+
+/** What is counted of an end. */
+export interface EndedRun {
+  readonly state: EndState;
+  readonly code: EndCode;
+  readonly kind: Kind;
+  readonly queue: string;
+  /** From its start to its end; null when it never started. */
+  readonly ranSeconds: number | null;
+}
 
 export function endingCtes(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
   return sql`
@@ -38,7 +49,7 @@ export function endingCtes(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
         progress = g.progress
       from gone g
       where r.id = g.run_id
-      returning g.*, r.ended_at, r.end_detail, r.spec_digest
+      returning g.*, r.ended_at, r.end_detail, r.spec_digest, r.kind as run_kind, r.queue
     ),
     end_event as (
       insert into run_events (run_day, run_id, seq, type, at, data)
@@ -56,7 +67,10 @@ export function endingCtes(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
                'state', state, 'code', code, 'cancelKind', kind, 'fence', fence,
                'exitCode', exit_code, 'signal', signal, 'worker', worker,
                'startedAt', instant_text(started_at), 'endedAt', instant_text(ended_at),
-               'specDigest', spec_digest, 'outputDigest', output_digest)) as payload
+               'specDigest', spec_digest, 'outputDigest', output_digest)) as payload,
+             jsonb_build_object(
+               'state', state, 'code', code, 'kind', run_kind, 'queue', queue,
+               'ranSeconds', extract(epoch from ended_at - started_at)) as facts
       from outcome
       where (select count(*) from end_event) >= 0            -- everything is written before the chain's lock is taken
     )`;

@@ -2,7 +2,7 @@
 import { encodeId } from '../kernel/ids.js';
 import type { JsonValue } from '../kernel/json.js';
 import { type Pool, records } from '../platform/db/db.js';
-import { endingCtes } from './ending.sql.js';
+import { type EndedRun, endingCtes } from './ending.sql.js';
 import type { Hold, Outcome } from './run.js';
 
 export interface Finish extends Hold {
@@ -16,6 +16,12 @@ export interface Finish extends Hold {
   readonly outputDigest: string | null;
 }
 
+/** An end that stands. */
+export interface Written {
+  readonly runId: string;
+  readonly ended: EndedRun;
+}
+
 /**
  * Ends runs under their holder.
  *
@@ -25,9 +31,9 @@ export interface Finish extends Hold {
  *           lost: see `findOwnEnds`
  * locks     live rows by id → runs → events → chains
  */
-export function finishIfHeld(pool: Pool, worker: string, finishes: readonly Finish[]): Promise<{ runId: string }[]> {
+export function finishIfHeld(pool: Pool, worker: string, finishes: readonly Finish[]): Promise<Written[]> {
   const rows = finishes.map(({ outcome, ...rest }) => ({ ...rest, ...outcome }));
-  return pool.run<{ runId: string }[]>(
+  return pool.run<Written[]>(
     (sql) => sql`
     with ending as materialized (
       select l.run_id, i.state, i.code, case i.state when 'canceled' then l.cancel_kind else i.kind end as kind,
@@ -49,10 +55,10 @@ export function finishIfHeld(pool: Pool, worker: string, finishes: readonly Fini
     ${endingCtes(sql)},
     entry as (
       select array_agg(chain order by run_id) as chains, array_agg(payload order by run_id) as payloads,
-             array_agg(run_id order by run_id) as run_ids
+             array_agg(run_id order by run_id) as run_ids, array_agg(facts order by run_id) as facts
       from ended
     )
-    select e.run_ids[a.entry] as run_id
+    select e.run_ids[a.entry] as run_id, e.facts[a.entry] as ended
     from entry e
     cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a`,
   );
@@ -62,10 +68,13 @@ export function finishIfHeld(pool: Pool, worker: string, finishes: readonly Fini
  * Of these holds, the runs whose end this worker itself wrote under this fence: ends that were written after all. An end
  * that a janitor wrote bears the same worker and fence, but another's name.
  */
-export function findOwnEnds(pool: Pool, worker: string, holds: readonly Hold[]): Promise<{ runId: string }[]> {
-  return pool.run<{ runId: string }[]>(
+export function findOwnEnds(pool: Pool, worker: string, holds: readonly Hold[]): Promise<Written[]> {
+  return pool.run<Written[]>(
     (sql) => sql`
-    select r.id as run_id
+    select r.id as run_id,
+           jsonb_build_object(
+             'state', r.state, 'code', r.end_code, 'kind', r.kind, 'queue', r.queue,
+             'ranSeconds', extract(epoch from r.ended_at - r.started_at)) as ended
     from jsonb_to_recordset(${records(sql, holds)}::jsonb) as i ("runId" uuid, fence integer)
     join runs r on r.id = i."runId"
     where r.state is not null

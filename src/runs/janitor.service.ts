@@ -55,6 +55,7 @@ export class JanitorService {
     const { id: by, name: byName } = this.by;
     const reaps = expired.map(({ id }) => ({ id, object: encodeId('wrk', id), by, byName }));
     const reaped = await reapIfExpired(work, this.installationChain, reaps);
+    this.metrics.work.countReaped(reaped.length);
     for (const { id } of reaped) {
       this.platform.log.warn({ code: 'worker_lost', worker: encodeId('wrk', id) }, 'a worker let its lease run out');
     }
@@ -78,9 +79,9 @@ export class JanitorService {
         byName: this.by.name,
       })),
     );
-    for (const { runId, result } of settled) {
-      if (result !== 'requeued')
-        this.metrics.countEnded({ state: result, code: result === 'canceled' ? 'canceled' : 'worker_lost' });
+    for (const { runId, result, ended } of settled) {
+      this.metrics.work.countSettled(result);
+      if (ended) this.metrics.countEnded(ended);
       this.platform.log.warn({ code: 'run_settled', run: encodeId('run', runId), result }, `a lost run was ${result}`);
     }
     if (settled.some(({ result }) => result === 'requeued')) this.platform.bells.claimable.ring();

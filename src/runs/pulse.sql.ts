@@ -81,19 +81,19 @@ export async function pulse(
           and exists (select from live_runs l
                       where l.state = 'pending' and l.not_before is null and l.queue = s.queue)
       ) as claimable,
-      (select count(*)::integer from live_runs where holder = ${worker}) as held,
       exists (select from live_runs where state = 'pending' and not_before <= db_now()) as due,
-      array(select run_id from live_runs where holder = ${worker} and cancel_requested_at is not null) as canceled,
       exists (select from workers where ended_at is null and lease_until < db_clock()) as lease_over,
-      exists (
-        select from live_runs l join workers w on w.id = l.holder
-        where l.holder is not null and w.state in ('lost', 'stopped')
-      ) as orphaned,
-      exists (
-        select from live_runs
-        where holder is not null and state = 'running' and cancel_requested_at is null
-          and started_at < db_now() - ${maxRunDurationMs} * interval '1 millisecond'
-      ) as overdue`,
+      holding.*
+    from (
+      select count(*) filter (where l.holder = ${worker})::integer as held,
+             coalesce(array_agg(l.run_id) filter (where l.holder = ${worker} and l.cancel_requested_at is not null), '{}')
+               as canceled,
+             coalesce(bool_or(w.state in ('lost', 'stopped')), false) as orphaned,
+             coalesce(bool_or(l.state = 'running' and l.cancel_requested_at is null
+                              and l.started_at < db_now() - ${maxRunDurationMs} * interval '1 millisecond'), false) as overdue
+      from live_runs l join workers w on w.id = l.holder
+      where l.holder is not null                             -- one walk: entries of runs that ended are on the way, too
+    ) holding`,
   );
   const row = rows[0];
   if (!row) throw new Error('the pulse returned no row');

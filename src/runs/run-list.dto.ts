@@ -14,9 +14,10 @@ import {
   type PagePlace,
   pageOf,
 } from '../platform/http/page.js';
+import { QUEUE_NAME } from './queue.js';
 import type { RunFilter } from './read.sql.js';
 import { type Kind, ORIGINS, type Origin, type RunState } from './run.js';
-import { LABEL_KEY, MAX_LABEL_BYTES, QUEUE_NAME } from './submit.dto.js';
+import { LABEL_KEY, MAX_LABEL_BYTES } from './submit.dto.js';
 
 /** A parameter that may be repeated, as a list. */
 function listOf(value: unknown): unknown[] {

@@ -5,7 +5,11 @@ import { RunMetrics } from './run.metrics.js';
 
 @Module({
   providers: [
-    { provide: RunMetrics, useFactory: (platform: Platform) => new RunMetrics(platform.metrics), inject: [Platform] },
+    {
+      provide: RunMetrics,
+      inject: [Platform],
+      useFactory: ({ metrics, config }: Platform) => new RunMetrics(metrics, config.queues),
+    },
   ],
   exports: [RunMetrics],
 })

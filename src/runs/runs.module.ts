@@ -6,6 +6,8 @@ import { EventsController } from './events.controller.js';
 import { EventsService } from './events.service.js';
 import { OutputController } from './output.controller.js';
 import { OutputService } from './output.service.js';
+import { QueuesController } from './queues.controller.js';
+import { QueuesService } from './queues.service.js';
 import { runDto } from './run.dto.js';
 import { RunMetrics } from './run.metrics.js';
 import { RunMetricsModule } from './run-metrics.module.js';
@@ -18,7 +20,14 @@ import { WorkersService } from './workers.service.js';
 
 @Module({
   imports: [RunMetricsModule],
-  controllers: [RunsController, OutputController, StreamController, EventsController, WorkersController],
+  controllers: [
+    RunsController,
+    OutputController,
+    StreamController,
+    EventsController,
+    WorkersController,
+    QueuesController,
+  ],
   providers: [
     {
       provide: RunsService,
@@ -50,6 +59,11 @@ import { WorkersService } from './workers.service.js';
       provide: WorkersService,
       inject: [Platform],
       useFactory: ({ pools }: Platform) => new WorkersService(pools),
+    },
+    {
+      provide: QueuesService,
+      inject: [Platform],
+      useFactory: (platform: Platform) => new QueuesService(platform),
     },
   ],
   exports: [RunsService],

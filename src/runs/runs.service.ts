@@ -93,12 +93,13 @@ export class RunsService {
       ...lane,
       load: { ...LOAD, bytesOf: ({ bytes }) => bytes },
       flush: (incoming) => this.flushSubmits(incoming.map(({ run }) => run)),
-      onFlush: (n) => metrics.countFlush('submit', n),
+      onFlush: (n, tookMs) => metrics.countFlush('submit', n, tookMs),
     });
     this.cancels = new Lane({
       ...lane,
       load: { ...LOAD, bytesOf: () => ITEM_BYTES },
       flush: (cancels) => this.flushCancels(cancels),
+      onFlush: (n, tookMs) => metrics.countFlush('cancel', n, tookMs),
     });
   }
 
@@ -130,7 +131,7 @@ export class RunsService {
       });
       if ('again' in fate) continue;
       if ('made' in fate) {
-        this.metrics.countSubmitted();
+        this.metrics.countSubmitted(run);
         this.platform.bells.claimable.ring();
         return {
           run: rowOfNew(run, fate.made.createdAt, fate.made.receipt),
@@ -179,10 +180,7 @@ export class RunsService {
       by: caller.principal.id,
       byName: caller.principal.name,
     });
-    if (canceled?.result === 'ended') {
-      this.metrics.countEnded({ state: 'canceled', code: 'canceled' });
-      this.platform.bells.ended.ring([id]);
-    }
+    if (canceled?.result === 'ended') this.platform.bells.ended.ring([id]);
     if (canceled?.result === 'requested') this.platform.bells.canceled.ring();
     const run = await this.get(caller, id);
     if (isEnded(run.state) && run.state !== 'canceled') {
@@ -247,6 +245,7 @@ export class RunsService {
   private async flushCancels(cancels: readonly Cancel[]): Promise<(Canceled | undefined)[]> {
     const once = [...new Map(cancels.map((cancel) => [nameOf(cancel), cancel])).values()];
     const rows = await cancelIfLive(this.platform.pools.submit, once);
+    for (const { ended } of rows) if (ended) this.metrics.countEnded(ended);
     const byName = new Map(rows.map((row) => [nameOf(row), row]));
     return cancels.map((cancel) => byName.get(nameOf(cancel)));
   }

@@ -1,6 +1,6 @@
 /** Rows 8 and 11: what a lost or stopped worker held goes back to the queue, or ends interrupted. Never run again. */
 import { type Pool, records } from '../platform/db/db.js';
-import { endingCtes } from './ending.sql.js';
+import { type EndedRun, endingCtes } from './ending.sql.js';
 
 export interface Orphan {
   readonly runId: string;
@@ -35,6 +35,8 @@ export interface Settle {
 export interface Settled {
   readonly runId: string;
   readonly result: 'requeued' | 'interrupted' | 'canceled';
+  /** Null when it goes on. */
+  readonly ended: EndedRun | null;
 }
 
 /**
@@ -99,16 +101,17 @@ export function settleIfOrphaned(pool: Pool, settles: readonly Settle[]): Promis
     ),
     ${endingCtes(sql)},
     change as (
-      select run_id, chain, payload, state as result from ended
+      select run_id, chain, payload, state as result, facts from ended
       union all
-      select run_id, chain, payload, 'requeued' from requeued
+      select run_id, chain, payload, 'requeued', null from requeued
     ),
     entry as (
       select array_agg(chain order by run_id) as chains, array_agg(payload order by run_id) as payloads,
-             array_agg(run_id order by run_id) as run_ids, array_agg(result order by run_id) as results
+             array_agg(run_id order by run_id) as run_ids, array_agg(result order by run_id) as results,
+             array_agg(facts order by run_id) as facts
       from change
     )
-    select e.run_ids[a.entry] as run_id, e.results[a.entry] as result
+    select e.run_ids[a.entry] as run_id, e.results[a.entry] as result, e.facts[a.entry] as ended
     from entry e
     cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a`,
   );

@@ -11,11 +11,11 @@ import { Documented } from '../platform/http/document.js';
 import { checkInput, Holds, MayBeAbsent } from '../platform/http/input.js';
 import { nullable, optionalStringMap } from '../platform/http/schema.js';
 import { HttpSpec } from './http-spec.dto.js';
+import { QUEUE_NAME } from './queue.js';
 import { type Kind } from './run.js';
 import type { SubmitRequest } from './runs.service.js';
 import { CommandSpec, NoopSpec, ScriptSpec, SPEC_OF } from './spec.dto.js';
 
-export const QUEUE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 export const LABEL_KEY = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
 export const MAX_LABEL_BYTES = 255;
 const MAX_LABELS = 32;

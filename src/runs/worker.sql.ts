@@ -1,7 +1,7 @@
 /** Worker rows: a life is registered, renewed, drained, stopped, or reaped when its lease ran out. */
 import { type Pool, records, type Sql } from '../platform/db/db.js';
 import type { PagePlace } from '../platform/http/page.js';
-import type { NewWorker, WorkerState, WorkerView } from './worker.js';
+import type { Introduction, NewWorker, WorkerState, WorkerView } from './worker.js';
 
 /**
  * A life begins, with its first lease and its entry in the installation's chain. When a person had taken the life before
@@ -15,6 +15,7 @@ export function registerIfNew(
   ttlMs: number,
   entry: { readonly chain: string; readonly object: string },
   before: string | null = null,
+  introduction: Introduction | null = null,
 ): Promise<{ receipt: string }[]> {
   return pool.run<{ receipt: string }[]>(
     (sql) => sql`
@@ -22,10 +23,13 @@ export function registerIfNew(
       select (select drained_by from workers where id = ${before}::uuid) as drained_by
     ),
     life as (
-      insert into workers (id, name, kind, slots, queues, version, ttl_ms, lease_until, state, drained_by)
+      insert into workers (id, name, kind, slots, queues, version, ttl_ms, lease_until, state, drained_by, signs,
+                           clock_ahead_ms)
       select ${worker.id}::uuid, ${worker.name}, ${worker.kind}, ${worker.slots}, ${worker.queues as string[]}::text[],
              ${worker.version}, ${ttlMs}, db_clock() + ${ttlMs} * interval '1 millisecond',
-             case when drained_by is null then 'live' else 'draining' end, drained_by
+             case when drained_by is null then 'live' else 'draining' end, drained_by,
+             ${introduction?.signs ?? null}::text,
+             round(${introduction?.wallMs ?? null}::float8 - extract(epoch from db_clock()) * 1000)::bigint
       from before
       on conflict do nothing
       returning *

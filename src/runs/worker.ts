@@ -3,6 +3,9 @@
 export const WORKER_STATES = ['live', 'draining', 'stopped', 'lost'] as const;
 export type WorkerState = (typeof WORKER_STATES)[number];
 
+/** A worker counts as connected when it was seen within this. */
+export const CONNECTED_MS = 30_000;
+
 export interface NewWorker {
   /** The incarnation: random, made anew at every start. */
   readonly id: string;
@@ -11,6 +14,14 @@ export interface NewWorker {
   readonly slots: number;
   readonly queues: readonly string[];
   readonly version: string;
+}
+
+/** What a process says of itself at its registration, for who looks after all of them. */
+export interface Introduction {
+  /** Fingerprint of the key that it signs bundles with; null when it was given none. */
+  readonly signs: string | null;
+  /** Its machine's clock at this moment, ms of the epoch. */
+  readonly wallMs: number;
 }
 
 export interface WorkerView extends NewWorker {

@@ -6,11 +6,8 @@ import type { RequestCaller } from '../platform/http/caller.js';
 import type { PagePlace } from '../platform/http/page.js';
 import type { Pools } from '../platform/platform.js';
 import { findCause, putIfUnchanged } from './drain.sql.js';
-import type { WorkerView } from './worker.js';
+import { CONNECTED_MS, type WorkerView } from './worker.js';
 import { findWorker, listWorkers } from './worker.sql.js';
-
-/** A worker counts as connected when it was seen within this. */
-const CONNECTED_MS = 30_000;
 
 export interface WorkerAnswer {
   readonly worker: WorkerView;

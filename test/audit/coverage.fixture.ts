@@ -68,6 +68,15 @@ const drainOf = (id: string) => post(`/v1/workers/${id}/drain`);
 const undrainOf = (id: string) => post(`/v1/workers/${id}/undrain`);
 const cancelOf = (id: string) => post(`/v1/runs/${id}/cancel`);
 
+function queuePut(paused: boolean, name = `q-${newId()}`): Request {
+  return { method: 'PUT', path: `/v1/queues/${name}`, json: { paused, reason: 'to see' } };
+}
+
+/** The name of a queue that was paused. */
+async function pausedQueue(surface: Surface): Promise<string> {
+  return (await done(surface, queuePut(true))).json.name;
+}
+
 function rotation(): Request {
   const { x = '' } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
   return post('/v1/audit/key', { json: { publicKey: Buffer.from(x, 'base64url').toString('base64') } });
@@ -172,6 +181,34 @@ export const CALLS: readonly Call[] = [
       await done(surface, drainOf(id));
       return sentOnce(surface, undrainOf(id));
     },
+    status: 200,
+    entry: null,
+  },
+  {
+    operationId: 'putQueue',
+    what: 'a pause of an open queue',
+    prepare: async () => ({ request: queuePut(true) }),
+    status: 200,
+    entry: ['installation', 'queue.paused'],
+  },
+  {
+    operationId: 'putQueue',
+    what: 'a pause of a paused queue',
+    prepare: (surface) => sentOnce(surface, queuePut(true)),
+    status: 200,
+    entry: null,
+  },
+  {
+    operationId: 'putQueue',
+    what: 'a resume of a paused queue',
+    prepare: async (surface) => ({ request: queuePut(false, await pausedQueue(surface)) }),
+    status: 200,
+    entry: ['installation', 'queue.resumed'],
+  },
+  {
+    operationId: 'putQueue',
+    what: 'a resume of a queue that was resumed',
+    prepare: async (surface) => sentOnce(surface, queuePut(false, await pausedQueue(surface))),
     status: 200,
     entry: null,
   },

@@ -182,11 +182,19 @@ describe('a break', () => {
     };
     const [sound, broken] = [await chains.chainOf(5), await chains.chainOf(4)];
     await pass();
-    expect(await metrics()).toEqual({ capstan_audit_verified_seq: 9, capstan_audit_broken: 0 });
+    expect(await metrics()).toEqual({
+      capstan_audit_head_seq: 9,
+      capstan_audit_verified_seq: 9,
+      capstan_audit_broken: 0,
+    });
     await chains.tamper(rewrite, broken, 3);
     await pass();
     await pass();
-    expect(await metrics()).toEqual({ capstan_audit_verified_seq: 7, capstan_audit_broken: 1 });
+    expect(await metrics()).toEqual({
+      capstan_audit_head_seq: 9,
+      capstan_audit_verified_seq: 7,
+      capstan_audit_broken: 1,
+    });
     expect(log.error.mock.calls).toEqual([
       [{ code: 'audit_chain_broken', chain: broken, seq: 3, check: 'link' }, expect.any(String)],
     ]);
@@ -194,7 +202,11 @@ describe('a break', () => {
     await chains.tamper(`update audit_entries set claim = rtrim(claim) where chain_id = $1 and seq = $2`, broken, 3);
     await pass();
     expect(log.info.mock.calls).toEqual([[{ code: 'audit_chain_holds', chain: broken, seq: 4 }, expect.any(String)]]);
-    expect(await metrics()).toEqual({ capstan_audit_verified_seq: 9, capstan_audit_broken: 0 });
+    expect(await metrics()).toEqual({
+      capstan_audit_head_seq: 9,
+      capstan_audit_verified_seq: 9,
+      capstan_audit_broken: 0,
+    });
   });
 
   it.each<[string, (chain: string) => Promise<void>, number, string]>([

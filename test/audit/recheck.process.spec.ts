@@ -60,7 +60,7 @@ it('S4-102 a break is told by log and metric within one pass, and `audit verify`
     30_000,
   );
   expect(await metric('capstan_audit_broken')).toBe(0);
-  expect(await metric('capstan_loop_steps_total\\{loop="recheck",result="failed"\\}')).toBeNaN();
+  expect(await metric('capstan_loop_steps_total\\{loop="recheck",result="failed"\\}')).toBe(0);
 
   await sql.query('alter table audit_entries disable trigger all');
   const seq = Number(receipt.split(':')[1]);

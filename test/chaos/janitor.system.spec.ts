@@ -31,8 +31,10 @@ async function loseWorkerWith(n: number): Promise<string> {
        values ('${worker}', 'lost', 'worker', 1000, '{lost}', '0', 15000, now() + interval '1 hour') returning id
      ),
      input as (
-       select gen_random_uuid() as id, o.id as organization_id, n from generate_series(1, ${n}) as n
+       select gen_random_uuid() as id, o.id as organization_id, h.chain_id, n, n % 20 < 2 as is_flagged
+       from generate_series(1, ${n}) as n
        cross join (select id from organizations limit 1) o
+       join audit_heads h on h.organization_id = o.id
      ),
      record as (
        insert into runs (id, organization_id, kind, queue, priority, labels, spec, spec_digest, origin, principal, root_id,
@@ -40,14 +42,32 @@ async function loseWorkerWith(n: number): Promise<string> {
        select id, organization_id, 'noop', '${worker}', 0, '{}', '{}', 'sha256:0', 'api', '{"id":"tok_0","name":"t"}', id,
               now()
        from input
+     ),
+     live as (
+       insert into live_runs (run_id, organization_id, created_at, run_day, state, queue, priority, fence, holder,
+                              claimed_at, started_at, cancel_requested_at, cancel_kind, event_seq)
+       select i.id, i.organization_id, now(), (now() at time zone 'UTC')::date,
+              case when n % 2 = 0 then 'claimed' else 'running' end, '${worker}', 0, 1, l.id, now(),
+              case when n % 2 = 1 then now() end, case when is_flagged then now() end,
+              case when is_flagged then 'requested' end, case when is_flagged then 2 else 1 end
+       from input i cross join life l
+     ),
+     fact (id, chain_id, seq, type) as (
+       select id, chain_id, 1, 'run.submitted' from input
+       union all
+       select id, chain_id, 2, 'run.cancel_requested' from input where is_flagged
+     ),
+     event as (
+       insert into run_events (run_day, run_id, seq, type, at, data)
+       select (now() at time zone 'UTC')::date, id, seq, type, now(), '{}' from fact
+     ),
+     entry as (
+       select array_agg(chain_id) as chains, array_agg(id) as ids,
+              array_agg(jsonb_build_object('action', type, 'object', 'run_' || id, 'kind', 'noop', 'queue', '${worker}',
+                                           'origin', 'api', 'specDigest', 'sha256:0')) as payloads
+       from fact
      )
-     insert into live_runs (run_id, organization_id, created_at, run_day, state, queue, priority, fence, holder,
-                            claimed_at, started_at, cancel_requested_at, cancel_kind, event_seq)
-     select i.id, i.organization_id, now(), (now() at time zone 'UTC')::date,
-            case when n % 2 = 0 then 'claimed' else 'running' end, '${worker}', 0, 1, l.id, now(),
-            case when n % 2 = 1 then now() end, case when n % 20 < 2 then now() end,
-            case when n % 20 < 2 then 'requested' end, 1
-     from input i cross join life l`,
+     select count(*) from entry e cross join lateral audit_append(e.chains, e.payloads, e.ids)`,
   );
   return worker;
 }

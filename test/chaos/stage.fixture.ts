@@ -3,6 +3,7 @@
  * to it of its own that a test can cut. What became of the runs is read from the database, past every replica.
  */
 import { encodeId } from '../../src/kernel/ids.js';
+import { violationsAt } from '../doctor/laws.fixture.js';
 import { type ServerProcess, startServer, startWorker, supervisorOf, until } from '../server.js';
 import type { TcpProxy } from '../tcp-proxy.js';
 import { ChaosDatabase } from './database.fixture.js';
@@ -189,7 +190,10 @@ export class Stage {
     return rows.map((row) => ({ ...row, id: encodeId('run', row.id) }));
   }
 
-  /** One end per run, none of which changed: what the store itself and the audit chain say. Empty when all is well. */
+  /**
+   * One end per run, none of which changed, and every law holds: what the store itself and the audit chain say. Empty
+   * when all is well.
+   */
   async faults(): Promise<string[]> {
     const survivor = this.all().find(
       ({ server }) => server.child.exitCode === null && server.child.signalCode === null,
@@ -207,6 +211,7 @@ export class Stage {
       ...((body as { ok?: boolean }).ok === true ? [] : [`the chain is broken: ${JSON.stringify(body)}`]),
       ...doubled.map(({ run }) => `${run} ended twice`),
       ...(ends === runs ? [] : [`${runs} runs ended, ${ends} ends are recorded`]),
+      ...(await violationsAt(this.db.directUrl)).map(({ law, object, detail }) => `${object} breaks ${law}: ${detail}`),
     ];
   }
 

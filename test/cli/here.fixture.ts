@@ -1,9 +1,11 @@
 /** A command line in this process, for what the process itself has no part in: its streams are memory. */
+import type { Diagnose } from '../../src/cli/doctor.js';
 import { runCommandLine } from '../../src/cli/program.js';
 import type { Shell } from '../../src/cli/shell.js';
 import { systemTiming } from '../../src/platform/time.js';
 
-export async function capstanHere(args: readonly string[], shell: Partial<Shell>) {
+/** `diagnose` is what `doctor` finds. */
+export async function capstanHere(args: readonly string[], shell: Partial<Shell>, diagnose?: Diagnose) {
   const [out, err]: [string[], string[]] = [[], []];
   const outlet = (to: string[]) => ({
     isTerminal: false,
@@ -24,7 +26,7 @@ export async function capstanHere(args: readonly string[], shell: Partial<Shell>
     ...shell,
   };
   const never = () => Promise.reject(new Error('no server command was given'));
-  const servers = { serve: never, worker: never, migrate: never };
+  const servers = { serve: never, worker: never, migrate: never, diagnose: diagnose ?? never };
   const code = await runCommandLine(args, { shell: whole, version: '1.2.3', servers });
   return { code, stdout: out.join(''), stderr: err.join('') };
 }

@@ -71,7 +71,10 @@ function rig(
         ends.push(end.outcome);
         return over.finish ? over.finish() : end.outcome.state !== 'canceled' || stops.includes('cancel');
       },
-      release: async () => void did.push('release'),
+      release: async (runs) => {
+        did.push('release');
+        return runs.map(({ runId }) => runId);
+      },
       appendOutput: async () => (over.appendOutput ? over.appendOutput() : true),
       dropOutput: async () => true,
       appendReports: async () => true,
@@ -86,7 +89,7 @@ function rig(
       kill: () => void did.push('kill'),
     },
     incarnation: 'life',
-    metrics: { countEnded: () => undefined },
+    metrics: { countStarted: () => undefined, work: { countLostRace: (write) => void did.push(`lost ${write}`) } },
     onStarted: () => void did.push('started'),
     onStartFailed: () => void did.push('start failed'),
     onFree: () => void did.push('free'),

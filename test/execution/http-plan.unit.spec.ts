@@ -17,7 +17,17 @@ const SPEC = {
 function runOf(spec: Record<string, unknown>, timeoutMs: number | null = null): ClaimedRun {
   const id = '01900000-0000-7000-8000-000000000001';
   const place = { queue: 'default', priority: 0, position: 1, waitedMs: 0 };
-  return { runId: id, fence: 1, organizationId: id, kind: 'http', name: null, spec, timeoutMs, traceparent: null, ...place };
+  return {
+    runId: id,
+    fence: 1,
+    organizationId: id,
+    kind: 'http',
+    name: null,
+    spec,
+    timeoutMs,
+    traceparent: null,
+    ...place,
+  };
 }
 
 describe('the plan of a request', () => {

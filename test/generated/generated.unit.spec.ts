@@ -9,7 +9,8 @@ import { runCommandLine } from '../../src/cli/program.js';
 import { settingsTable } from '../../src/platform/config/settings-table.js';
 import { systemTiming } from '../../src/platform/time.js';
 import { runDiagram } from '../../src/runs/run.machine.js';
-import { openApiText } from '../openapi.js';
+import { ofApplication, openApiText } from '../openapi.js';
+import { metricsTable } from './metrics-table.js';
 import { withSettings } from './values-schema.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -19,9 +20,18 @@ it('README.md shows the settings, the command line and the claim as they are in 
   const text = await withRegions('README.md', {
     claim: fenced('sql', await statementOf('src/runs/claim.sql.ts', 'claimIfLive')),
     settings: settingsTable(),
+    metrics: await ofApplication(metricsTable),
     commands: fenced('text', await commandHelp()),
   });
   await expect(text, `README.md is ${STALE}`).toMatchFileSnapshot(resolve(ROOT, 'README.md'));
+});
+
+it('README.md names no metric that there is not', async () => {
+  const text = await readFile(resolve(ROOT, 'README.md'), 'utf8');
+  const declared = new Set((await ofApplication(metricsTable)).match(/(?<=^\| `)capstan_\w+/gm));
+  const named = new Set(text.match(/\bcapstan_[a-z]+_[a-z_]+[a-z]\b/g));
+  expect(named.size).toBeGreaterThan(40);
+  expect([...named].filter((name) => !declared.has(name))).toEqual([]);
 });
 
 it("src/README.md shows the run's state machine as it is declared", async () => {

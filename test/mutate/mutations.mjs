@@ -10,10 +10,22 @@
  * @property {string} test the spec that must fail
  */
 
+const RUN_LAWS = 'src/doctor/run-laws.sql.ts';
+const RUNS_LOOK = 'src/doctor/runs.sql.ts';
+const STANDING = 'src/doctor/standing.sql.ts';
+const LAWS_LOOP = 'src/doctor/invariants.loop.ts';
+const LAWS_BROKEN = 'test/doctor/laws.contract.spec.ts';
+const LAWS_STANDING = 'test/doctor/standing.contract.spec.ts';
+const LAWS_LOOPED = 'test/doctor/invariants-loop.contract.spec.ts';
+const DOCTOR = 'test/doctor/doctor.process.spec.ts';
+const DOCTOR_BUDGET = 'test/doctor/budget.contract.spec.ts';
+const DOCTOR_RULES = 'test/doctor/rules.unit.spec.ts';
+const DOCTOR_SERVER = 'test/doctor/server.contract.spec.ts';
 const CLAIM = 'src/runs/claim.sql.ts';
 const PULSE = 'src/runs/pulse.sql.ts';
 const FINISH = 'src/runs/finish.sql.ts';
 const CANCEL = 'src/runs/cancel.sql.ts';
+const QUEUE_SQL = 'src/runs/queue.sql.ts';
 const SETTLE = 'src/runs/settle.sql.ts';
 const OUTPUT = 'src/runs/output.sql.ts';
 const SUBMIT = 'src/runs/submit.sql.ts';
@@ -164,6 +176,17 @@ const DRAIN_STOPS = 'test/replica/drain.process.spec.ts';
 const CLI_WORKERS = 'test/cli/workers.process.spec.ts';
 
 const JANITOR = 'src/runs/janitor.service.ts';
+
+const RUN_METRICS = 'src/runs/run.metrics.ts';
+const QUEUE_METRICS = 'src/runs/queue.metrics.ts';
+const HTTP_METRICS = 'src/platform/http/http.metrics.ts';
+const DEPTH = 'src/runs/queue-depth.sql.ts';
+const RUNS_COUNTED = 'test/runs/run-metrics.contract.spec.ts';
+const HTTP_COUNTED = 'test/platform/http/metrics.api.spec.ts';
+const DEPTHS = 'test/runs/queue-depth.contract.spec.ts';
+const QUEUES_ASKED = 'test/runs/queue-metrics.unit.spec.ts';
+const LOOPS_COUNTED = 'test/replica/loop-runner.unit.spec.ts';
+const TRACES = 'test/execution/trace.unit.spec.ts';
 const JANITOR_LOOP = 'src/replica/janitor.loop.ts';
 const CROWD = 'test/runs/settle-crowd.contract.spec.ts';
 const JANITOR_STEPS = 'test/replica/janitor-loop.unit.spec.ts';
@@ -195,6 +218,10 @@ const STRICT = 'src/verifier/json.ts';
 const VERIFIER = (name) => `src/verifier/${name}.ts`;
 
 /** @type {readonly Mutation[]} */
+const HELPERS = 'helm/capstan/templates/_helpers.tpl';
+const POD = 'helm/capstan/templates/_pod.tpl';
+const CHARTED = 'test/helm/chart.system.spec.ts';
+
 export const MUTATIONS = [
   // claim
   mutation('claim takes for a life that drains or is lost', CLAIM, STATEMENTS, [
@@ -365,7 +392,7 @@ export const MUTATIONS = [
     '      order by l.run_id\n',
   ]),
   mutation('cancel builds on what was there before a claim', CANCEL, RACES, [
-    '          state = k.state, holder = k.holder, claimed_at = k.claimed_at, started_at = k.started_at\n',
+    '          state = k.state, not_before = k.not_before, holder = k.holder, claimed_at = k.claimed_at,\n          started_at = k.started_at\n',
     '          priority = l.priority\n',
   ]),
   // reap and settle
@@ -737,7 +764,7 @@ export const MUTATIONS = [
   ]),
   mutation('a lane takes whatever comes', LANE, LANES, ['if (isFull)', 'if (false)']),
   mutation('a statement is sent behind another', DB, POOLS, [
-    'if (!this.permits.tryTake()) await this.permits.wait();',
+    'if (!this.permits.tryTake()) await watched(this.permits.wait(), this.options.watch);',
     'this.permits.tryTake();',
   ]),
   mutation('migrations without the lock', MIGRATE, MIGRATES, ['    await lock(client);\n', '']),
@@ -1302,7 +1329,7 @@ export const MUTATIONS = [
   ]),
   mutation('a drain is not counted', DRAIN, DRAINS, [', drains = w.drains + 1', '']),
   mutation('a run that goes back to others is told to nobody', 'src/execution/starting.ts', EXECUTIONS, [
-    '  platform.bells.claimable.ring();\n',
+    '  parts.platform.bells.claimable.ring();\n',
     '',
   ]),
   mutation('a start that a drain refuses is a warning', 'src/execution/starting.ts', EXECUTIONS, [
@@ -1310,7 +1337,7 @@ export const MUTATIONS = [
     "mode() === 'draining'",
   ]),
   mutation('a run whose start fails is kept', 'src/execution/starting.ts', EXECUTIONS, [
-    '    onStartFailed(error);\n    await holder.release([run]);\n',
+    "    onStartFailed(error);\n    await giveBack(run, 'start', parts);\n",
     '    onStartFailed(error);\n',
   ]),
   mutation('starts that fail are tried in a storm', WORK, WORKS, [' || timing.monotonicMs() < this.pausedUntilMs', '']),
@@ -1859,8 +1886,8 @@ export const MUTATIONS = [
     "'kind'",
   ]),
   mutation('a requeue leaves no entry', SETTLE, COVERAGE, [
-    "    change as (\n      select run_id, chain, payload, state as result from ended\n      union all\n      select run_id, chain, payload, 'requeued' from requeued\n    ),",
-    '    change as (\n      select run_id, chain, payload, state as result from ended\n    ),',
+    "    change as (\n      select run_id, chain, payload, state as result, facts from ended\n      union all\n      select run_id, chain, payload, 'requeued', null from requeued\n    ),",
+    '    change as (\n      select run_id, chain, payload, state as result, facts from ended\n    ),',
   ]),
   mutation('nobody says that a transition is audited', MACHINE, COVERAGE, [
     "'unchanged', {\n    audited: true,\n    event: 'run.cancel_requested',",
@@ -2392,4 +2419,317 @@ export const MUTATIONS = [
     'this.hasMoved ? REST_MS : QUIET_REST_MS',
     'REST_MS',
   ]),
+
+  // The chart and the image ------------------------------------------------------------------------------------------
+  mutation('the chart: the kill grace is not waited for', HELPERS, CHARTED, [
+    '.top.Values.preStopSeconds $drain $kill 10',
+    '.top.Values.preStopSeconds $drain 10',
+  ]),
+  mutation('the chart: a duration is rounded down', HELPERS, CHARTED, ['div (add $count 999) 1000', 'div $count 1000']),
+  mutation('the chart: any grace period is taken', HELPERS, CHARTED, [
+    'lt ($given | int64) $needed',
+    'lt ($given | int64) 0',
+  ]),
+  mutation('the chart: a setting comes in as an extra variable', HELPERS, CHARTED, [
+    '"^(CAPSTAN_|DATABASE_(DIRECT_)?URL)"',
+    '"^(DATABASE_DIRECT_URL)"',
+  ]),
+  mutation('the chart: a password comes in as text', HELPERS, CHARTED, ['(?i)(passw|', '(?i)(']),
+  mutation('the chart: variables of services reach the pod', POD, CHARTED, [
+    'enableServiceLinks: false',
+    'enableServiceLinks: true',
+  ]),
+  mutation('the chart: a field that Kubernetes does not know', POD, CHARTED, ['imagePullPolicy:', 'imagePolicy:']),
+  mutation('the chart: liveness asks for the database', POD, CHARTED, [
+    'livenessProbe:\n  httpGet: {path: /healthz',
+    'livenessProbe:\n  httpGet: {path: /readyz',
+  ]),
+  mutation('the chart: liveness is sooner than the stall limit', POD, CHARTED, ['| int64) 69) 10', '| int64) 9) 10']),
+  mutation('the chart: workers get the first token', 'helm/capstan/templates/workers.yaml', CHARTED, [
+    '"DATABASE_DIRECT_URL" }}',
+    '"DATABASE_DIRECT_URL" "CAPSTAN_BOOTSTRAP_TOKEN" }}',
+  ]),
+  mutation('the chart: a secret stands in the environment', POD, CHARTED, [
+    '- name: {{ $variable }}_FILE',
+    '- name: {{ $variable }}',
+  ]),
+  mutation('the chart: random text', 'helm/capstan/templates/NOTES.txt', CHARTED, [
+    'Capstan {{',
+    '{{ randAlphaNum 8 }} {{',
+  ]),
+  mutation('the chart: files of secrets where nobody looks for them', POD, 'test/helm/pod.system.spec.ts', [
+    '                  path: {{ $variable }}',
+    '                  path: {{ $variable | lower }}',
+  ]),
+  mutation('the image: nobody collects what tools leave behind', 'Dockerfile', 'test/helm/image.system.spec.ts', [
+    '["tini", "--", "node"',
+    '["node"',
+  ]),
+  mutation('idle loops ask as often as they may', 'src/replica/loop-runner.ts', 'test/replica/idle.contract.spec.ts', [
+    'const JITTER = 0.3;',
+    'const JITTER = 0.05;',
+  ]),
+
+  // Queues: a pause is a person's word, and each change of it is one.
+  mutation('a late pause undoes a resume', QUEUE_SQL, 'test/runs/queues.contract.spec.ts', [
+    '      where ${isUnchanged(sql, change)}\n',
+    '',
+  ]),
+  mutation('a late resume undoes a pause', QUEUE_SQL, 'test/runs/queues.contract.spec.ts', [
+    '        and ${isUnchanged(sql, change)}\n',
+    '',
+  ]),
+  mutation('a resume lets all queues go on', QUEUE_SQL, 'test/runs/queues.contract.spec.ts', [
+    'where name = ${change.name}\n        and',
+    'where',
+  ]),
+  mutation('anybody pauses a queue', 'src/runs/queues.service.ts', 'test/runs/queues.api.spec.ts', [
+    'if (!caller.isInstallationAdmin) {',
+    'if (false) {',
+  ]),
+  mutation('an organization learns the numbers of all', 'src/runs/queues.service.ts', 'test/runs/queues.api.spec.ts', [
+    'this.look(names.slice(0, limit), isInstallationAdmin)',
+    'this.look(names.slice(0, limit), true)',
+  ]),
+  mutation('an organization learns the queues of all', 'src/runs/queues.service.ts', 'test/runs/queues.api.spec.ts', [
+    'all: isInstallationAdmin',
+    'all: true',
+  ]),
+  mutation('a resume wakes nobody', 'src/runs/queues.service.ts', 'test/runs/queues.process.spec.ts', [
+    'if (!paused) this.platform.bells.claimable.ring();',
+    '',
+  ]),
+  mutation('a pause needs no reason', 'src/runs/queue.dto.ts', 'test/runs/queues.api.spec.ts', [
+    'owner.paused === true',
+    'owner.paused === undefined',
+  ]),
+  mutation('a pause is not recorded', QUEUE_SQL, 'test/runs/queues.api.spec.ts', [
+    "recorded(sql, 'queue.paused', change)",
+    "recorded(sql, 'queue.resumed', change)",
+  ]),
+
+  // What is told of a process -----------------------------------------------------------------------------------------
+  mutation(
+    'each name that a caller chose has a label',
+    'src/platform/metrics.ts',
+    'test/platform/metrics.unit.spec.ts',
+    ['    if (this.met.size >= this.limit) return OTHER;\n', ''],
+  ),
+  mutation('a queue that is served is crowded out of the labels', RUN_METRICS, RUNS_COUNTED, [
+    "['default', ...served.filter((name) => name !== '*')]",
+    "['default']",
+  ]),
+  mutation('a kind of another version is a label', RUN_METRICS, RUNS_COUNTED, [
+    'this.submitted.inc({ kind: labelOf(KINDS, run.kind),',
+    'this.submitted.inc({ kind: run.kind,',
+  ]),
+  mutation('an end whose answer was lost is not counted', 'src/runs/holder.service.ts', RUNS_COUNTED, [
+    'of [...now, ...before]) this.metrics',
+    'of now) this.metrics',
+  ]),
+  mutation('a start is counted from the submit of a run that was to begin later', CLAIM, RUNS_COUNTED, [
+    'greatest(r.created_at, r.not_before)',
+    'r.created_at',
+  ]),
+  mutation('a race that was lost shows nowhere', 'src/execution/starting.ts', RUNS_COUNTED, [
+    '  if (released.length === 0) metrics.work.countLostRace(wanted);\n',
+    '',
+  ]),
+  mutation('a path is a label', HTTP_METRICS, HTTP_COUNTED, ['?? NO_ROUTE', '?? request.url']),
+  mutation('any method is a label', HTTP_METRICS, HTTP_COUNTED, ['labelOf(METHODS, request.method)', 'request.method']),
+  mutation('a stream is a slow answer', HTTP_METRICS, HTTP_COUNTED, ['      if (isHeld(reply)) return;\n', '']),
+  mutation('an answer that nobody awaited counts as given', HTTP_METRICS, HTTP_COUNTED, [
+    'raw.headersSent ? raw.statusCode : GONE',
+    'raw.statusCode',
+  ]),
+  mutation(
+    'a text of an error is a label',
+    'src/platform/db/db.metrics.ts',
+    'test/platform/db/metrics.contract.spec.ts',
+    ['kind: kindOf(error) }', 'kind: String(error) + kindOf(error) }'],
+  ),
+  mutation('a long queue is counted to its end', DEPTH, DEPTHS, ['          limit ${COUNTED}\n', '']),
+  mutation('of very many queues all are counted', DEPTH, DEPTHS, ['order by n limit ${TOLD_AT_MOST}', 'order by n']),
+  mutation('an estimate is told as less than was counted', DEPTH, DEPTHS, [
+    'else greatest(c.n, round(',
+    'else (round(',
+  ]),
+  mutation('a run that is not due yet counts as late', DEPTH, DEPTHS, [
+    'min(greatest(r.created_at, r.not_before))',
+    'min(r.created_at)',
+  ]),
+  mutation('runs that starve show nowhere', DEPTH, DEPTHS, ['select min(greatest(', 'select max(greatest(']),
+  mutation('a scrape waits for the database', QUEUE_METRICS, QUEUES_ASKED, [
+    'await Promise.race([this.fresh(), late])',
+    'await (this.fresh() ?? late)',
+  ]),
+  mutation('each scrape asks the database', QUEUE_METRICS, QUEUES_ASKED, [
+    'askedAtMs < this.shared.untilMs',
+    'askedAtMs < 0',
+  ]),
+  mutation('a database that is slow is asked as often as any', QUEUE_METRICS, QUEUES_ASKED, ['* IDLE_SHARE', '* 0']),
+  mutation('a loop that only fails looks well', 'src/replica/loop.metrics.ts', LOOPS_COUNTED, [
+    "if (result !== 'failed') this",
+    'this',
+  ]),
+  mutation('a loop that is begun again looks well', 'src/replica/loop.metrics.ts', LOOPS_COUNTED, [
+    '    if (this.begun.has(loop)) return;\n',
+    '',
+  ]),
+  mutation(
+    'a renewal that failed is not counted',
+    'src/execution/keeper/renewer.ts',
+    'test/replica/metrics.process.spec.ts',
+    ['      memory.noteFailure();\n', ''],
+  ),
+  mutation('what is no trace is handed to a tool', PLAN, TRACES, [
+    'traceparentOf(traceparent ?? undefined)',
+    'traceparent',
+  ]),
+  mutation('a run can not be in a trace of its own', PLAN, TRACES, [
+    "        ...traceOf(run, 'TRACEPARENT'),\n        ...textMap(spec.env),\n",
+    "        ...textMap(spec.env),\n        ...traceOf(run, 'TRACEPARENT'),\n",
+  ]),
+  mutation('a request has two traces', PLAN, TRACES, ['hasTrace ? {} :', 'false && hasTrace ? {} :']),
+  // the laws
+  ...[
+    ['one_standing', 'f.is_ended <> f.is_live'],
+    ['live_copies', 'and f.l_priority = f.priority'],
+    ['live_holder', 'then f.is_holder_known'],
+    ['event_numbers', 'and f.e_last = f.e_count'],
+    ['event_ends', 'and f.e_end_seq = f.e_last'],
+    ['end_event', 'f.e_true_ends = f.e_ends'],
+    ['audit_submit', 'and f.a_true_submits = 1'],
+    ['audit_end', 'and f.a_true_ends = f.a_ends'],
+    ['audit_changes', 'f.a_requeues = f.e_requeues'],
+    ['audit_chain', 'f.a_first_chain = f.chain_id and f.a_last_chain = f.chain_id'],
+    ['starts_once', 'not f.has_stray_output'],
+    ['family', 'then f.root_id = f.id'],
+  ].map(([law, predicate]) =>
+    mutation(`laws: ${law} is not judged`, RUN_LAWS, LAWS_BROKEN, [
+      predicate,
+      predicate.startsWith('and ') ? '' : predicate.startsWith('then ') ? 'then true' : 'true',
+    ]),
+  ),
+  mutation('laws: what is null holds', RUNS_LOOK, LAWS_BROKEN, ['where holds is not true', 'where not holds']),
+  mutation('laws: an interrupted run need not have started', RUN_LAWS, LAWS_BROKEN, [
+    "'effects_unknown', 'recovery_limit')\n                                    and f.started_at is not null",
+    "'effects_unknown', 'recovery_limit')",
+  ]),
+  mutation('laws: an exit code needs no tool', RUN_LAWS, LAWS_BROKEN, [
+    "           or f.started_at is not null\n              and f.end_code in ('ok'",
+    "           or true or f.end_code in ('ok'",
+  ]),
+  mutation('laws: output of an earlier start is not seen', RUN_LAWS, LAWS_BROKEN, [
+    'and t.fence < case',
+    'and t.fence < 0 * case',
+  ]),
+  mutation('laws: output of a later start is not seen', RUN_LAWS, LAWS_BROKEN, [
+    '2147483646 end)`',
+    '2147483646 end and false)`',
+  ]),
+  mutation('laws: runs that were removed are not missed', RUNS_LOOK, LAWS_BROKEN, [
+    "where ${isAmong(sql, 'a.run_id', window)}",
+    "where ${isAmong(sql, 'a.run_id', window)} and false",
+  ]),
+  mutation('laws: a window is looked at for ever', RUNS_LOOK, LAWS_BROKEN, [
+    'isFull && row.last !== null ? row.last',
+    'isFull && false ? row.last',
+  ]),
+  mutation('laws: a key may name a run of anybody', 'src/doctor/keys.sql.ts', LAWS_BROKEN, [
+    'r.organization_id <> k.organization_id as',
+    'r.organization_id <> r.organization_id as',
+  ]),
+  mutation('laws: lateness is judged though nobody could act', STANDING, LAWS_STANDING, [
+    'as somebody\n    )',
+    'or true as somebody\n    )',
+  ]),
+  mutation('laws: a keeper that has just come could have acted', STANDING, LAWS_STANDING, [
+    'and s.backend_start < clock_timestamp() - ${late}::interval',
+    '',
+  ]),
+  mutation('laws: a lease is late before a janitor has rested', STANDING, LAWS_STANDING, [' - rest.after_a_jump', '']),
+  mutation('laws: a holder that is away heeds no cancel', STANDING, LAWS_STANDING, [
+    'h.is_connected and h.cancel_requested_at',
+    'h.cancel_requested_at',
+  ]),
+  mutation('laws: an ended life may hold runs', STANDING, LAWS_STANDING, [
+    'h.ended_at < db_clock() - ${late}::interval',
+    'h.ended_at < db_clock() - 100000 * ${late}::interval',
+  ]),
+  mutation('laws: a life that has just ended may hold nothing', STANDING, LAWS_STANDING, [
+    'h.ended_at < db_clock() - ${late}::interval',
+    'h.ended_at < db_clock()',
+  ]),
+  mutation('laws: the loop believes one look', LAWS_LOOP, LAWS_LOOPED, [
+    '      isConfirmed: false,',
+    '      isConfirmed: true,',
+  ]),
+  mutation('laws: the loop looks again at once', LAWS_LOOP, LAWS_LOOPED, [
+    '- lookedAtMs >= CONFIRM_AFTER_MS',
+    '- lookedAtMs >= 0',
+  ]),
+  mutation('laws: the loop never forgets', LAWS_LOOP, LAWS_LOOPED, ['.filter(([name]) => there.has(name))', '']),
+  mutation('laws: the loop stays with the newest runs', LAWS_LOOP, LAWS_LOOPED, ['        this.before = next;\n', '']),
+  mutation('laws: the loop stays with the first keys', LAWS_LOOP, LAWS_LOOPED, ['        this.afterKey = next;\n', '']),
+  mutation('laws: a law that holds has no line', 'src/doctor/invariants.metrics.ts', LAWS_LOOPED, [
+    'counts.get(law) ?? 0)',
+    'counts.get(law) ?? Number.NaN)',
+  ]),
+  // the doctor
+  mutation('doctor: may write', 'src/doctor/diagnose.ts', DOCTOR, ['    isReadOnly,\n', '']),
+  mutation('doctor: makes an installation where there is none', 'src/doctor/diagnose.ts', DOCTOR, [
+    "if (beside.state === 'none')",
+    "if (beside.state === ('never' as string))",
+  ]),
+  mutation('doctor: looks beside no replica', 'src/doctor/diagnose.ts', DOCTOR, [
+    "if (beside.state === 'running') return",
+    "if (beside.state === 'running' && dataDir === '') return",
+  ]),
+  mutation('doctor: holds laws against another schema', 'src/doctor/doctor.service.ts', DOCTOR, [
+    'if (schema.faults.length > 0)',
+    'if (schema.faults.length > 1)',
+  ]),
+  mutation('doctor: a life does not say what it signs with', 'src/boot.ts', DOCTOR, [
+    'signs: app.get(KeyService).ownFingerprint',
+    'signs: null',
+  ]),
+  mutation('doctor: leaves out what it had no time for in silence', 'src/doctor/laws-check.ts', DOCTOR_BUDGET, [
+    'if (next === undefined) return',
+    'if (next !== null) return',
+  ]),
+  mutation('doctor: verifies the newest window of a chain alone', 'src/doctor/chains.ts', DOCTOR_BUDGET, [
+    '  walk.from = first;',
+    '  walk.from = 1;',
+  ]),
+  mutation('doctor: takes no look at heads', 'src/doctor/chains.ts', DOCTOR_BUDGET, [
+    'fault: breakOf(stand, undefined)',
+    'fault: undefined',
+  ]),
+  mutation('doctor: an upgrade is a fault', 'src/doctor/replicas.rules.ts', DOCTOR_RULES, [
+    ' || minutes <= UPGRADE_MINUTES',
+    '',
+  ]),
+  mutation('doctor: workers need a key', 'src/doctor/replicas.rules.ts', DOCTOR_RULES, [
+    "kind === 'replica' && clockAheadMs",
+    'clockAheadMs',
+  ]),
+  mutation('doctor: an old snapshot is not seen', 'src/doctor/server.sql.ts', DOCTOR_SERVER, [
+    'backend_xmin is not null or backend_xid is not null',
+    'backend_xid is not null',
+  ]),
+  mutation('doctor: a session that holds nothing is a fault', 'src/doctor/server.sql.ts', DOCTOR_SERVER, [
+    '        and (backend_xmin is not null or backend_xid is not null)\n',
+    '',
+  ]),
+  mutation("a renewal does not note the machine's clock", RENEW, 'test/execution/keeper/renew.contract.spec.ts', [
+    'clock_ahead_ms = round($3::float8 - extract(epoch from db_clock()) * 1000)::bigint',
+    'clock_ahead_ms = 0 * $3::float8',
+  ]),
+  mutation(
+    'a run that was not due can not be flagged behind its claim',
+    CANCEL,
+    'test/runs/cancel-races.contract.spec.ts',
+    ['state = k.state, not_before = k.not_before,', 'state = k.state,'],
+  ),
 ];

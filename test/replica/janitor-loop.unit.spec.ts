@@ -28,7 +28,11 @@ function rig(settles: number[] = []) {
     },
     settle: async () => {
       asked.push('settle');
-      return Array.from({ length: settles.shift() ?? 0 }, () => ({ runId: 'r', result: 'requeued' as const }));
+      return Array.from({ length: settles.shift() ?? 0 }, () => ({
+        runId: 'r',
+        result: 'requeued' as const,
+        ended: null,
+      }));
     },
     cancelOverdue: async () => {
       asked.push('cancelOverdue');

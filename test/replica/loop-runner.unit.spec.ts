@@ -1,8 +1,10 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Timing } from '../../src/platform/time.js';
-import { LoopMetrics, LoopRunner } from '../../src/replica/loop-runner.js';
+import { LoopMetrics } from '../../src/replica/loop.metrics.js';
+import { LoopRunner } from '../../src/replica/loop-runner.js';
+import { readExposition, valueIn } from '../exposition.js';
 
 /** Pauses that end when the test says so, or when they are aborted. */
 class SteppedTiming implements Timing {
@@ -26,13 +28,20 @@ class SteppedTiming implements Timing {
 
 function runnerOf(step: () => Promise<'idle' | 'more'>) {
   const timing = new SteppedTiming();
-  const metrics = new LoopMetrics(new Registry());
+  const registry = new Registry();
+  const metrics = new LoopMetrics(registry);
   const runner = new LoopRunner(
     { name: 'test', step },
     { intervalMs: () => 1_000, timing, log: pino({ level: 'silent' }), metrics },
   );
-  return { runner, timing };
+  const value = async (name: string, labels: Record<string, string>) =>
+    valueIn(readExposition(await registry.metrics()), name, labels);
+  const steps = (result: string) => value('capstan_loop_steps_total', { loop: 'test', result });
+  const lastSuccess = () => value('capstan_loop_last_success_timestamp_seconds', { loop: 'test' });
+  return { runner, timing, metrics, steps, lastSuccess };
 }
+
+afterEach(() => void vi.useRealTimers());
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -82,6 +91,32 @@ describe('a loop', () => {
     await settle();
     expect(steps).toBe(2);
     expect(timing.pauses[1]).toBeGreaterThan(timing.pauses[0] ?? 0);
+    await runner.stop();
+  });
+
+  it('F130 that only fails shows: its last success stands still, from its start on, and its failures are counted', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 });
+    const answers: (() => 'idle')[] = [];
+    const { runner, timing, metrics, steps, lastSuccess } = runnerOf(async () => {
+      const answer = answers.shift();
+      if (!answer) throw new Error('broken');
+      return answer();
+    });
+    runner.start();
+    await settle();
+    vi.setSystemTime(2_000_000);
+    timing.pass();
+    await settle();
+    expect(await lastSuccess()).toBe(1_000);
+    expect([await steps('idle'), await steps('more'), await steps('failed')]).toEqual([0, 0, 2]);
+    answers.push(() => 'idle');
+    timing.pass();
+    await settle();
+    expect(await lastSuccess()).toBe(2_000);
+    vi.setSystemTime(3_000_000);
+    metrics.begin('test');
+    expect(await lastSuccess()).toBe(2_000);
+    expect([await steps('idle'), await steps('failed')]).toEqual([1, 2]);
     await runner.stop();
   });
 

@@ -51,6 +51,16 @@ it('S4-96 against claim: canceled in place, or claimed with the flag, never both
   expect(claims).toHaveLength(standings.get('claimed') ?? 0);
 });
 
+it('S4-96 against claim: a run that was not due when the cancel was sent is flagged behind its claim', async () => {
+  const worker = await ground.worker();
+  const id = await ground.runIn('pending', { notBefore: new Date(Date.now() + 60_000) });
+  const claimed = `update live_runs set state = 'claimed', not_before = null, holder = $2, fence = 1, claimed_at = now()
+                   where run_id = $1`;
+  const [canceled] = await ground.behind([[claimed, [id, worker]]], 1, () => cancel(id), 'commit');
+  expect(canceled?.result).toBe('requested');
+  await expectOneTruth(ground, [id]);
+});
+
 it('S4-96 against start: the run is flagged, and started or not', async () => {
   const worker = await ground.worker();
   const ids = await ground.runsIn(RACES, 'claimed', { holder: worker });

@@ -175,6 +175,7 @@ it('S4-48 no route puts a started run back: its state only ever goes to canceled
     // What becomes of a worker's runs is not in their hands either.
     'POST /v1/workers/{id}/drain',
     'POST /v1/workers/{id}/undrain',
+    'PUT /v1/queues/{name}',
   ]);
   const session = await surface.session();
   for (const lease of ['10 minutes', '-10 minutes']) {

@@ -157,7 +157,9 @@ describe('a worker row that claim or start are looking at', () => {
     const tx = {
       query: async (text: string, values: readonly unknown[]) => (await renewing.query(text, [...values])).rows,
     };
-    expect(await renewIfAlive(tx, { incarnation: worker, ttlMs: 30_000 })).toMatchObject({ state: 'live' });
+    expect(await renewIfAlive(tx, { incarnation: worker, ttlMs: 30_000, wallMs: Date.now() })).toMatchObject({
+      state: 'live',
+    });
     await session.query('rollback');
   });
 });
@@ -280,7 +282,7 @@ describe('a lost worker that still writes', () => {
     const reap = { id: stalled, object: encodeId('wrk', stalled), by: 'wrk_test', byName: 'test' };
     expect(await reapIfExpired(ground.pool, ground.installation, [reap])).toEqual([{ id: stalled }]);
     expect(await settleIfOrphaned(ground.pool, [ground.settle(id, stalled)])).toEqual([
-      { runId: id, result: 'requeued' },
+      { runId: id, result: 'requeued', ended: null },
     ]);
     expect(await claimIfLive(ground.pool, other, ['moved'], 1)).toMatchObject([{ runId: id, fence: 4 }]);
     const before = await ground.look(id);
@@ -310,10 +312,10 @@ describe('an answer lost after the commit', () => {
     const worker = await ground.worker();
     const id = await ground.runIn('running', { holder: worker });
     const finish = ground.finish(id, worker, { state: 'failed', code: 'tool_failed', exitCode: 7 });
-    expect(await finishIfHeld(ground.pool, worker, [finish])).toEqual([{ runId: id }]);
+    expect(await finishIfHeld(ground.pool, worker, [finish])).toMatchObject([{ runId: id }]);
     const before = await ground.look(id);
     expect(await finishIfHeld(ground.pool, worker, [finish])).toEqual([]);
-    expect(await findOwnEnds(ground.pool, worker, [finish])).toEqual([{ runId: id }]);
+    expect(await findOwnEnds(ground.pool, worker, [finish])).toMatchObject([{ runId: id }]);
     expect(await ground.look(id)).toEqual(before);
   });
 

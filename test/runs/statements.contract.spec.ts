@@ -260,7 +260,17 @@ describe('what a transition writes', () => {
     const worker = await ground.worker({ state: 'lost', leaseMs: -1 });
     const id = await ground.runIn('running', { holder: worker });
     expect(await settleIfOrphaned(ground.pool, [ground.settle(id, worker)])).toEqual([
-      { runId: id, result: 'interrupted' },
+      {
+        runId: id,
+        result: 'interrupted',
+        ended: {
+          state: 'interrupted',
+          code: 'worker_lost',
+          kind: 'noop',
+          queue: 'default',
+          ranSeconds: expect.any(Number),
+        },
+      },
     ]);
     expect((await ground.look(id)).run).toMatchObject({
       state: 'interrupted',
@@ -283,7 +293,9 @@ describe('what a transition writes', () => {
     const lost = await ground.worker({ state: 'lost', leaseMs: -1 });
     const id = await ground.runIn('claimed', { holder: lost });
     await cancelIfLive(ground.pool, [ground.cancel(id, { kind: 'overrun', detail: 'too long' })]);
-    expect(await settleIfOrphaned(ground.pool, [ground.settle(id, lost)])).toEqual([{ runId: id, result: 'canceled' }]);
+    expect(await settleIfOrphaned(ground.pool, [ground.settle(id, lost)])).toMatchObject([
+      { runId: id, result: 'canceled' },
+    ]);
     expect((await ground.look(id)).run).toMatchObject({
       state: 'canceled',
       end_kind: 'overrun',

@@ -25,6 +25,8 @@ export interface KeeperOptions extends KeeperSettings {
 export interface KeeperStats {
   /** Renewals that got through, over all lives. */
   readonly renewals: number;
+  /** Tries that failed, or got no answer in time. */
+  readonly renewalFailures: number;
   /** On `performance.now()`. */
   readonly lastRenewalSentAtMs: number | undefined;
   /** Renewals in a row without an outage between; 0 while the last is so long ago that there may be one now. */
@@ -119,6 +121,7 @@ export class KeeperClient {
     const sentAtMs = this.memory.renewalSentAtMs;
     return {
       renewals: this.memory.renewals,
+      renewalFailures: this.memory.renewalFailures,
       lastRenewalSentAtMs: sentAtMs === undefined ? undefined : sentAtMs - this.clockOffsetMs,
       renewalsSinceOutage: isOutage(sentAtMs, nowMs(), this.renewMs) ? 0 : this.memory.renewalsSinceOutage,
       extensionSeq: this.memory.extensionSeq,

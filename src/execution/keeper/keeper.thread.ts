@@ -34,7 +34,7 @@ watch.start();
 port.on('message', (message: ToKeeper) => {
   endLife();
   if (message.type === 'begin' && !isGivenUp) {
-    renewer = new Renewer(message.life, { settings, memory, outage, report });
+    renewer = new Renewer(message.life, { settings, memory, outage, report, wallMs: () => Date.now() });
     void renewer.run();
   }
   if (message.type === 'close') {

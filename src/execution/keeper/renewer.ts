@@ -16,6 +16,8 @@ export interface RenewerPorts {
   readonly memory: SharedMemory;
   readonly outage: Outage;
   readonly report: (message: FromKeeper) => void;
+  /** The machine's clock, ms of the epoch. It judges nothing. */
+  readonly wallMs: () => number;
 }
 
 export class Renewer {
@@ -55,19 +57,25 @@ export class Renewer {
 
   /** When the renewal was sent, undefined when it failed. */
   private async renewOnce(): Promise<number | undefined> {
-    const { outage, settings } = this.ports;
+    const { memory, outage, settings } = this.ports;
     try {
       const session = await this.openSession();
       if (this.isEnded) return undefined;
       const sentAt = process.hrtime.bigint();
-      const row = await renewIfAlive(session, { incarnation: this.life.incarnation, ttlMs: settings.ttlMs });
+      const row = await renewIfAlive(session, {
+        incarnation: this.life.incarnation,
+        ttlMs: settings.ttlMs,
+        wallMs: this.ports.wallMs(),
+      });
       if (this.isEnded) return undefined;
       outage.noteSuccess();
       if (row) this.noteRenewed(row, sentAt);
       else this.noteOver();
       return Number(sentAt) / 1e6;
     } catch (error) {
-      if (!this.isEnded) outage.noteFailure(error);
+      if (this.isEnded) return undefined;
+      memory.noteFailure();
+      outage.noteFailure(error);
       return undefined;
     }
   }

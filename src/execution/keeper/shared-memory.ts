@@ -10,6 +10,7 @@ const WORDS = [
   'extensionSeq',
   'extensionSentAt',
   'renewals',
+  'renewalFailures',
   'renewalSentAt',
   'sinceOutage',
 ] as const;
@@ -87,6 +88,11 @@ export class SharedMemory {
     else Atomics.add(this.words, at('sinceOutage'), 1n);
   }
 
+  /** A try of which it isn't known that it got through. */
+  noteFailure(): void {
+    Atomics.add(this.words, at('renewalFailures'), 1n);
+  }
+
   // Both -------------------------------------------------------------------------------------------------------------
 
   get mainTicks(): bigint {
@@ -95,6 +101,10 @@ export class SharedMemory {
 
   get renewals(): number {
     return Number(Atomics.load(this.words, at('renewals')));
+  }
+
+  get renewalFailures(): number {
+    return Number(Atomics.load(this.words, at('renewalFailures')));
   }
 
   /** Renewals in a row, none of which had to wait for an outage to end. */

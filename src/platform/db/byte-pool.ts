@@ -9,6 +9,7 @@ import { errorCode, isNoRoom, StatementTimeout, serverBounds, TRIM_EVERY_MS } fr
 import { Permits } from './permits.js';
 import { Room } from './room.js';
 import { connectAs } from './session-url.js';
+import { type StatementWatch, watched } from './statement-watch.js';
 
 const LONGEST_CONNECT_MS = 5_000;
 const MAX_WAITING = 1_000;
@@ -31,6 +32,8 @@ export interface BytePoolOptions {
   readonly onSessionLost?: () => void;
   /** Shared with the other pools of this process. */
   readonly room?: Room;
+  /** Told of each statement. */
+  readonly watch?: StatementWatch;
 }
 
 /** A statement with `$1` … for its values; prepared under its name. */
@@ -72,10 +75,16 @@ export class BytePool {
     return this.options.size;
   }
 
+  /** Statements that wait for a connection. */
+  get waiting(): number {
+    return this.permits.waiting;
+  }
+
   /** Its rows. Rejects with the driver's error, `ConnectionLost`, `StatementTimeout`, or `Overloaded` when not sent. */
   async run<T>({ name, text, values }: ByteStatement): Promise<T[]> {
-    if (!this.permits.tryTake()) await this.permits.wait();
+    if (!this.permits.tryTake()) await watched(this.permits.wait(), this.options.watch);
     this.inFlight += 1;
+    const sentAtMs = performance.now();
     let restMs = 0;
     try {
       const { making } = this;
@@ -85,11 +94,13 @@ export class BytePool {
       const answer = connection.client.query<T & pg.QueryResultRow>({ ...named, text, values: [...values] });
       const { rows } = await this.bounded(answer, connection.socket, this.boundMs);
       this.answers += 1;
+      this.options.watch?.answered(performance.now() - sentAtMs);
       if (this.isClosed || making !== this.making) connection.socket.destroy();
       else this.idle.push(connection);
       if (this.room.isShort && this.permits.waiting === 0) void this.closeIdle();
       return rows;
     } catch (error) {
+      this.options.watch?.failed(error);
       if (isNoRoom(error)) restMs = this.room.noteRefused();
       throw error;
     } finally {

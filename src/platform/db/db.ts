@@ -9,6 +9,7 @@ import type { JsonValue } from '../../kernel/json.js';
 import type { Logger } from '../log/logger.js';
 import { Overloaded, Permits } from './permits.js';
 import { Room } from './room.js';
+import { type StatementWatch, watched } from './statement-watch.js';
 
 export type Sql = postgres.Sql<{ bigint: number }>;
 
@@ -25,11 +26,15 @@ export interface PoolOptions {
   readonly size: number;
   /** The server gives a statement up after this; the client a second later. */
   readonly statementTimeoutMs: number;
+  /** The server refuses whatever would change something. Only where it is direct. */
+  readonly isReadOnly?: boolean;
   readonly log: Logger;
   /** Called when a connection was lost that nobody closed. */
   readonly onSessionLost?: () => void;
   /** Shared with the other pools of this process. */
   readonly room?: Room;
+  /** Told of each statement. */
+  readonly watch?: StatementWatch;
 }
 
 /** SQLSTATEs after which the same statement may simply be sent again. */
@@ -166,14 +171,20 @@ export class Pool {
     return this.options.size;
   }
 
+  /** Statements that wait for a connection. */
+  get waiting(): number {
+    return this.permits.waiting;
+  }
+
   /**
    * Sends the one statement that `statement` makes. Rejects with the driver's error, with `StatementTimeout` when no
    * answer came in time (it may or may not have been carried out), or with `Overloaded` when it was not even sent.
    */
   async run<T>(statement: (sql: Sql) => postgres.PendingQuery<T & postgres.MaybeRow[]>): Promise<T> {
     // Without a connection of its own the driver would send it behind another statement, however slow that is.
-    if (!this.permits.tryTake()) await this.permits.wait();
+    if (!this.permits.tryTake()) await watched(this.permits.wait(), this.options.watch);
     this.inFlight += 1;
+    const sentAtMs = performance.now();
     let timer: NodeJS.Timeout | undefined;
     let restMs = 0;
     try {
@@ -186,8 +197,10 @@ export class Pool {
       });
       const answer = await this.refusalNoted(sql, Promise.race([statement(sql), bound]));
       this.answers += 1;
+      this.options.watch?.answered(performance.now() - sentAtMs);
       return answer as T;
     } catch (error) {
+      this.options.watch?.failed(error);
       if (isNoRoom(error)) restMs = this.room.noteRefused();
       throw error;
     } finally {
@@ -259,7 +272,7 @@ export class Pool {
   }
 
   private connect(): Sql {
-    const { url, size, direct, name, statementTimeoutMs, log } = this.options;
+    const { url, size, direct, name, statementTimeoutMs, isReadOnly, log } = this.options;
     const made: Sql = postgres(url, {
       max: size,
       prepare: direct,
@@ -281,6 +294,7 @@ export class Pool {
       connection: {
         application_name: `capstan ${name}`,
         ...(direct ? { ...serverBounds(statementTimeoutMs), tcp_user_timeout: SEND_TIMEOUT_MS } : {}),
+        ...(isReadOnly ? { default_transaction_read_only: true } : {}),
       },
     });
     return made;

@@ -4,10 +4,10 @@
  * moves runs. Invariant: after each LISTEN all bells ring, as something may have been said while nobody listened. A
  * wake-up that is lost all the same costs a poll interval, never a run.
  */
-import { Counter } from 'prom-client';
 import { newId } from '../../kernel/ids.js';
 import type { Platform } from '../platform.js';
 import { Session } from './session.js';
+import { WakeMetrics } from './wake.metrics.js';
 import { heardIn, reconnectPauseMs, tellingOf, WAKE_WORDS, type WakeWord } from './wake.rules.js';
 
 const CHANNEL = 'capstan';
@@ -30,7 +30,7 @@ export class Wake {
   private readonly self = newId();
   private readonly untold = new Set<WakeWord>();
   private readonly unsubscribe: (() => void)[];
-  private readonly reconnects: Counter;
+  private readonly metrics: WakeMetrics;
   private readonly stopping = new AbortController();
   private waiting = new AbortController();
   private isRelaying = false;
@@ -45,11 +45,7 @@ export class Wake {
     private readonly databaseUrl: string,
     private readonly platform: WakePlatform,
   ) {
-    this.reconnects = new Counter({
-      name: 'capstan_listen_reconnects_total',
-      help: 'Times that the session on which this process hears of work from other replicas was made anew.',
-      registers: [platform.metrics],
-    });
+    this.metrics = new WakeMetrics(platform.metrics);
     this.unsubscribe = WAKE_WORDS.map((word) => platform.bells[word].onRing(() => this.noteRing(word)));
   }
 
@@ -97,7 +93,11 @@ export class Wake {
         lost = error;
         this.waiting.abort();
       },
-      onNotification: (payload) => this.relay(heardIn(payload, this.self)),
+      onNotification: (payload) => {
+        const words = heardIn(payload, this.self);
+        this.metrics.countReceived(words);
+        this.relay(words);
+      },
     });
     try {
       await listen(session);
@@ -120,6 +120,7 @@ export class Wake {
     this.untold.clear();
     try {
       await session.query(NOTIFY, [CHANNEL, tellingOf(this.self, words)]);
+      this.metrics.countSent(words);
     } catch (error) {
       for (const word of words) this.untold.add(word);
       throw error;
@@ -148,7 +149,7 @@ export class Wake {
   }
 
   private noteListening(): void {
-    if (this.hasListened) this.reconnects.inc();
+    if (this.hasListened) this.metrics.countReconnect();
     if (this.isLost) this.platform.log.info({ code: 'listen_restored' }, 'hears again of work from other replicas');
     this.hasListened = true;
     this.isLost = false;

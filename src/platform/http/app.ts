@@ -9,6 +9,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Platform } from '../platform.js';
 import { answerBrokenRequest } from './broken-request.js';
+import { HttpMetrics } from './http.metrics.js';
 import { InputPipe } from './input.pipe.js';
 import { JsonBodyInterceptor } from './json-body.interceptor.js';
 import { lingering } from './linger.js';
@@ -59,7 +60,9 @@ export async function createApp(
 }
 
 function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes): FastifyAdapter {
+  const metrics = new HttpMetrics(platform.metrics);
   const prepare = (request: FastifyRequest, reply: FastifyReply): void => {
+    metrics.watch(request, reply);
     void reply.headers({ ...EVERY_ANSWER, 'capstan-replica': platform.config.name, 'x-request-id': request.id });
   };
   const adapter = new FastifyAdapter({

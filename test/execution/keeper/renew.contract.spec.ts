@@ -20,7 +20,8 @@ afterAll(async () => {
 const txOf = (client: pg.Client): RenewTx => ({
   query: async (text, values) => (await client.query<Record<string, unknown>>(text, [...values])).rows,
 });
-const renew = (incarnation: string, client = workers.sql) => renewIfAlive(txOf(client), { incarnation, ttlMs: 30_000 });
+const renew = (incarnation: string, client = workers.sql, wallMs = Date.now()) =>
+  renewIfAlive(txOf(client), { incarnation, ttlMs: 30_000, wallMs });
 
 describe('renewIfAlive', () => {
   it("S4-11 moves the lease of a live worker to one TTL from now, on the database's clock", async () => {
@@ -47,6 +48,26 @@ describe('renewIfAlive', () => {
     const id = await workers.insert({ state, leaseMs: -1_000 });
     expect(await renew(id)).toBeUndefined();
     expect(await workers.leaseMs(id)).toBeLessThan(0);
+  });
+
+  it("notes how far the machine's clock is ahead of the database's, in place", async () => {
+    const id = await workers.insert();
+    await workers.sql.query('vacuum workers');
+    const updates = async () => {
+      await workers.sql.query('select pg_stat_force_next_flush()');
+      const { rows } = await workers.sql.query(
+        `select n_tup_upd::integer as all, n_tup_hot_upd::integer as hot from pg_stat_user_tables where relname = 'workers'`,
+      );
+      return rows[0] as { all: number; hot: number };
+    };
+    const before = await updates();
+    await renew(id, workers.sql, Date.now() + 3_600_000);
+    const { rows } = await workers.sql.query('select clock_ahead_ms::integer as ahead from workers where id = $1', [
+      id,
+    ]);
+    expect(Math.abs(rows[0].ahead - 3_600_000)).toBeLessThan(5_000);
+    const after = await updates();
+    expect([after.all - before.all, after.hot - before.hot], 'updated in place').toEqual([1, 1]);
   });
 
   it('an incarnation without a row is over, and another of the same name is left alone', async () => {

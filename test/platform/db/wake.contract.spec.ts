@@ -8,6 +8,7 @@ import { Bell } from '../../../src/platform/bell.js';
 import { Wake } from '../../../src/platform/db/wake.js';
 import { systemTiming, type Timing } from '../../../src/platform/time.js';
 import { createDatabase, type TestDatabase } from '../../database.js';
+import { readExposition, valueIn } from '../../exposition.js';
 import { until } from '../../server.js';
 import { TcpProxy } from '../../tcp-proxy.js';
 
@@ -41,11 +42,14 @@ async function replica(url = db.url, timing: Timing = systemTiming) {
   closing.push(() => wake.stop());
   wake.start();
   await until('it listens', () => rings.claimable === 1 && rings.canceled === 1);
-  const reconnects = async () => {
-    const metric = await metrics.getSingleMetric('capstan_listen_reconnects_total')?.get();
-    return metric?.values[0]?.value;
-  };
-  return { bells, rings, lines, reconnects, stop: () => wake.stop() };
+  const value = async (name: string, labels?: Record<string, string>) =>
+    valueIn(readExposition(await metrics.metrics()), name, labels);
+  const reconnects = () => value('capstan_listen_reconnects_total');
+  const told = async () => ({
+    sent: await value('capstan_wakeups_sent_total', { bell: 'claimable' }),
+    received: await value('capstan_wakeups_received_total', { bell: 'claimable' }),
+  });
+  return { bells, rings, lines, reconnects, told, stop: () => wake.stop() };
 }
 
 /** Everything that is said on the channel, as a stranger hears it. */
@@ -76,6 +80,11 @@ it('a ring on one replica rings the same bell on all others, once, and nobody pa
   }
   expect([a, b, c].map(({ rings }) => rings.claimable)).toEqual([2, 2, 2]);
   expect(heard.map(({ what }) => what)).toEqual([['claimable'], ['canceled'], ['canceled'], ['canceled']]);
+  expect(await Promise.all([a, b, c].map(({ told }) => told()))).toEqual([
+    { sent: 1, received: 0 },
+    { sent: 0, received: 1 },
+    { sent: 0, received: 1 },
+  ]);
 });
 
 it('a burst of rings is told at once, and the rest of it together 20 ms later', async () => {

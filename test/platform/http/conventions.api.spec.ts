@@ -29,7 +29,8 @@ function routesOf(document: Document): Route[] {
   return Object.entries(document.paths).flatMap(([template, operations]) =>
     Object.entries(operations).map(([method, operation]) => ({
       method: method.toUpperCase(),
-      path: template.replace('{id}', '01890000-0000-7000-8000-000000000000'),
+      // A UUID that nothing has, and no name at all.
+      path: template.replace('{id}', '01890000-0000-7000-8000-000000000000').replace('{name}', 'NOBODY'),
       template,
       isOpen: operation.security?.length === 0,
       body: operation.requestBody === undefined ? ('none' as const) : ('required' as const),
@@ -150,7 +151,10 @@ it('an unknown parameter is refused on every route of the API', async () => {
   ).json;
   await forEachRoute(
     (route) => route.hasParameters,
-    ({ method, template }) => surface.send({ method, path: `${template.replace('{id}', id)}?surprise=1` }),
+    ({ method, template, body }) => {
+      const path = template.replace('{id}', id).replace('{name}', surface.queue);
+      return surface.send({ method, path: `${path}?surprise=1`, ...(body === 'required' ? { json: {} } : {}) });
+    },
     (answer, name) => expectProblem(answer, name, 422),
   );
 });
@@ -169,7 +173,8 @@ it('an unknown member of a body is refused, and so is one that every object has 
 
 it('what a path names is unknown: 404', async () => {
   await forEachRoute(
-    (route) => route.hasParameters,
+    // With a body to be looked at, what is wrong with that may be told first.
+    (route) => route.hasParameters && route.body === 'none',
     ({ method, path }) => surface.send({ method, path }),
     (answer, name) => expectProblem(answer, name, 404),
   );

@@ -1,0 +1,89 @@
+/** `doctor`: whether an installation is healthy, asked of its database itself. What is looked at is handed in. */
+import type { Check, Diagnosis, OnProgress } from '../kernel/diagnosis.js';
+import type { Environment } from '../platform/config/setting.js';
+import type { ClientCommands } from './commands.js';
+import { EXIT_CODES } from './exit-codes.js';
+import { Failure } from './failure.js';
+import type { Printer } from './print.js';
+import type { Session } from './session.js';
+import { printable } from './text.js';
+
+export type Diagnose = (
+  env: Environment,
+  options: { readonly isAll: boolean; readonly onProgress: OnProgress },
+) => Promise<Diagnosis>;
+
+interface DoctorOptions {
+  readonly all?: boolean;
+}
+
+export function addDoctorCommand(commands: ClientCommands, diagnose: Diagnose): void {
+  commands
+    .addLocal<DoctorOptions>('doctor', 'check the installation', (session, _, options) =>
+      doctor(session, diagnose, options.all === true),
+    )
+    .description(
+      'Check the installation: its database, its replicas, the laws of runs, the audit chains. Changes nothing.',
+    )
+    .option('--all', 'every run and every entry, however long that takes');
+}
+
+/** 0 when all is well, 1 with one line a fault. */
+async function doctor(session: Session, diagnose: Diagnose, isAll: boolean): Promise<number> {
+  const { shell, isJson, printer } = session;
+  const progress = new ProgressLine(session, isAll);
+  const diagnosis = await diagnose(shell.env, { isAll, onProgress: (line) => progress.show(line) });
+  await progress.clear();
+  if (diagnosis.kind === 'settings') {
+    throw new Failure('usage', { title: 'settings', detail: diagnosis.faults.join('; '), code: 'settings' });
+  }
+  if (diagnosis.kind === 'unreachable') {
+    throw new Failure('unable', { title: 'database', detail: diagnosis.why, code: 'unavailable' }, [
+      'the doctor needs DATABASE_URL, or CAPSTAN_DATA_DIR with an embedded installation',
+    ]);
+  }
+  const { checks } = diagnosis;
+  const ok = checks.every(({ faults }) => faults.length === 0);
+  if (isJson) await printer.document({ ok, checks });
+  else for (const check of checks) await print(printer, check);
+  return ok ? EXIT_CODES.done.code : EXIT_CODES.runFailed.code;
+}
+
+async function print(printer: Printer, { name, summary, faults, notes }: Check): Promise<void> {
+  if (faults.length === 0 && summary !== '') await printer.verdict('ok', name, summary);
+  for (const { what, remedy } of faults) await printer.verdict('fault', name, `${what}; ${remedy}`);
+  for (const note of notes) await printer.verdict('note', name, note);
+}
+
+const SHOW_EVERY_MS = 200;
+
+/** How far it has come, on one line of a terminal that the next one replaces. */
+class ProgressLine {
+  private shownAtMs = Number.NEGATIVE_INFINITY;
+  private written: Promise<void> = Promise.resolve();
+  private readonly isShown: boolean;
+
+  constructor(
+    private readonly session: Session,
+    isAll: boolean,
+  ) {
+    this.isShown = isAll && !session.isJson && session.shell.stderr.isTerminal;
+  }
+
+  show(line: string): void {
+    const now = this.session.shell.timing.monotonicMs();
+    if (!this.isShown || now - this.shownAtMs < SHOW_EVERY_MS) return;
+    this.shownAtMs = now;
+    this.write(`\r\u001b[K${printable(line)}`);
+  }
+
+  async clear(): Promise<void> {
+    if (this.shownAtMs > Number.NEGATIVE_INFINITY) this.write('\r\u001b[K');
+    await this.written;
+  }
+
+  private write(text: string): void {
+    // Where standard error is gone, nobody reads it.
+    this.written = this.session.shell.stderr.write(text).catch(() => undefined);
+  }
+}

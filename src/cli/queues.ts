@@ -1,0 +1,109 @@
+/** `queues`: what waits where; `queues pause` and `resume`: nothing is taken out of one, and again. */
+import type { Answer } from './api.js';
+import { type ClientCommands, once } from './commands.js';
+import { EXIT_CODES } from './exit-codes.js';
+import { wrongUsage } from './failure.js';
+import type { Column, Field } from './print.js';
+import type { Queue } from './resources.js';
+import type { Session } from './session.js';
+
+interface PauseOptions {
+  readonly reason?: string;
+}
+
+export function addQueuesCommands(commands: ClientCommands): void {
+  commands.add('queues', 'list, pause, resume', listQueues).description('List what waits in which queue.');
+  commands
+    .add('queues pause', 'take no runs out of a queue', (session, [queue = ''], { reason = '' }: PauseOptions) =>
+      pause(session, queue, reason),
+    )
+    .argument('<queue>', 'its name')
+    .requiredOption('--reason <text>', 'why, for whoever wonders later, and for the record', once('--reason'))
+    .addHelpText(
+      'after',
+      '\nIts runs wait, others are submitted to it as ever, and what runs there goes on.\n' +
+        'It stays paused, whatever is restarted, until it is resumed.\n\n' +
+        "Example:\n  capstan queues pause deploys --reason 'freeze until Monday'",
+    );
+  commands
+    .add('queues resume', 'take runs out of it again', (session, [queue = ''], { reason }: PauseOptions) =>
+      resume(session, queue, reason ?? null),
+    )
+    .argument('<queue>', 'its name')
+    .option('--reason <text>', 'why, for the record', once('--reason'));
+}
+
+const QUEUE_COLUMNS: readonly Column[] = [
+  { title: 'QUEUE' },
+  { title: 'STATE' },
+  { title: 'WAITING' },
+  { title: 'OLDEST' },
+  { title: 'RUNNING' },
+  { title: 'WORKERS' },
+  { title: 'PAUSED BY' },
+  { title: 'REASON', isFlexible: true },
+];
+
+function rowOf(queue: Queue): Field[] {
+  const { name, paused, oldestPendingAt, running, workers } = queue;
+  return [
+    name,
+    { state: paused ? 'paused' : 'open' },
+    waiting(queue),
+    { at: oldestPendingAt },
+    running,
+    workers,
+    paused?.byName ?? null,
+    paused?.reason ?? null,
+  ];
+}
+
+/** `~12000` when it was estimated. */
+function waiting({ depth, depthIsEstimate }: Queue): string | null {
+  return depth === null ? null : `${depthIsEstimate ? '~' : ''}${depth}`;
+}
+
+async function listQueues(session: Session): Promise<number> {
+  const items = await session.api.queues();
+  if (session.isJson) await session.printer.document({ items: items.map(({ document }) => document), next: null });
+  else {
+    await session.printer.table(
+      QUEUE_COLUMNS,
+      items.map(({ value }) => rowOf(value)),
+    );
+  }
+  if (items.length === 0) await session.note('nothing waits, and nobody executes runs');
+  return EXIT_CODES.done.code;
+}
+
+async function pause(session: Session, name: string, reason: string): Promise<number> {
+  const queue = await session.api.pauseQueue(named(name), reason);
+  const code = await report(session, queue);
+  const { paused } = queue.value;
+  if (paused && paused.reason !== reason) {
+    await session.note(`it was paused before, by ${paused.byName}: ${paused.reason}; that reason stands`);
+  }
+  return code;
+}
+
+async function resume(session: Session, name: string, reason: string | null): Promise<number> {
+  return report(session, await session.api.resumeQueue(named(name), reason));
+}
+
+function named(name: string): string {
+  if (name === '') throw wrongUsage('expected the name of a queue', 'look: capstan queues');
+  return name;
+}
+
+async function report({ isJson, printer }: Session, { document, value }: Answer<Queue>): Promise<number> {
+  await (isJson ? printer.document(document) : printer.line(standing(value)));
+  return EXIT_CODES.done.code;
+}
+
+/** `deploys paused: 3 runs wait, 1 goes on`. */
+function standing(queue: Queue): string {
+  const { name, paused, running, workers } = queue;
+  const waits = `${waiting(queue)} ${queue.depth === 1 ? 'run waits' : 'runs wait'}`;
+  if (paused) return `${name} paused: ${waits}, ${running} ${running === 1 ? 'goes' : 'go'} on`;
+  return `${name} open: ${waits}, ${workers} ${workers === 1 ? 'worker takes' : 'workers take'} them`;
+}

@@ -1,0 +1,174 @@
+/** Pauses against each other and against claims: what was answered holds, and each change has one entry. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { encodeId, newId } from '../../src/kernel/ids.js';
+import { Bell } from '../../src/platform/bell.js';
+import type { RequestCaller } from '../../src/platform/http/caller.js';
+import type { Platform } from '../../src/platform/platform.js';
+import { claimIfLive } from '../../src/runs/claim.sql.js';
+import { pauseIfUnchanged, type QueueChange, queueStanding, resumeIfUnchanged } from '../../src/runs/queue.sql.js';
+import { QueuesService } from '../../src/runs/queues.service.js';
+import { Ground } from './ground.fixture.js';
+
+const ROUNDS = 100;
+
+let ground: Ground;
+let queue: string;
+beforeAll(async () => {
+  ground = await Ground.open(8);
+});
+beforeEach(() => {
+  queue = `q-${newId()}`;
+});
+afterAll(() => ground.close());
+
+const caller = (name: string): RequestCaller => ({
+  organizationId: ground.organizationId,
+  chain: encodeId('org', ground.organizationId),
+  principal: { type: 'token', id: `tok_${name}`, name },
+  isInstallationAdmin: true,
+});
+
+/** A replica's service with connections of its own, and how often it rang for claimers. */
+function replica() {
+  const pool = ground.db.pool(4);
+  const claimable = new Bell();
+  let rings = 0;
+  claimable.onRing(() => {
+    rings += 1;
+  });
+  const platform = { pools: { read: pool, submit: pool }, bells: { claimable } };
+  return { service: new QueuesService(platform as unknown as Platform), rings: () => rings };
+}
+
+const change = (seen: number, reason: string | null = 'why'): QueueChange => ({
+  name: queue,
+  reason,
+  seen,
+  chain: ground.installation,
+  by: 'tok_test',
+  byName: 'test',
+});
+const standing = () => queueStanding(ground.pool, ground.installation, queue);
+const pause = async () => pauseIfUnchanged(ground.pool, change((await standing()).seq));
+const resume = async () => resumeIfUnchanged(ground.pool, change((await standing()).seq));
+
+async function actions(): Promise<string[]> {
+  const { rows } = await ground.sql.query(
+    `select action from audit_entries where claim::jsonb -> 'payload' ->> 'object' = $1 order by seq`,
+    [queue],
+  );
+  return rows.map(({ action }) => action);
+}
+
+describe('each statement', () => {
+  it('answers the receipt of the entry that it wrote, which is then why the queue is as it is', async () => {
+    expect(await standing()).toEqual({ paused: false, seq: 0, receipt: null });
+    const [paused] = await pause();
+    expect(await standing()).toMatchObject({ paused: true, receipt: paused?.receipt });
+    const [resumed] = await resume();
+    expect(await standing()).toMatchObject({ paused: false, receipt: resumed?.receipt });
+    expect(await actions()).toEqual(['queue.paused', 'queue.resumed']);
+  });
+
+  it('writes nothing when it is so already', async () => {
+    expect(await resume()).toEqual([]);
+    await pause();
+    expect(await pause()).toEqual([]);
+    await resume();
+    expect(await resume()).toEqual([]);
+    expect(await actions()).toEqual(['queue.paused', 'queue.resumed']);
+  });
+
+  it('that comes late undoes no later decision', async () => {
+    const { seq: before } = await standing();
+    await pause();
+    const { seq: paused } = await standing();
+    await resume();
+    expect(await pauseIfUnchanged(ground.pool, change(before))).toEqual([]);
+    expect(await standing()).toMatchObject({ paused: false });
+    await pause();
+    expect(await resumeIfUnchanged(ground.pool, change(paused))).toEqual([]);
+    expect(await standing()).toMatchObject({ paused: true });
+    expect(await actions()).toEqual(['queue.paused', 'queue.resumed', 'queue.paused']);
+  });
+
+  it('leaves other queues alone', async () => {
+    await pause();
+    const other = { ...change(0), name: `${queue}-other` };
+    expect(await resumeIfUnchanged(ground.pool, other)).toEqual([]);
+    expect(await pauseIfUnchanged(ground.pool, other)).toHaveLength(1);
+    await resume();
+    expect(await queueStanding(ground.pool, ground.installation, other.name)).toMatchObject({ paused: true });
+  });
+});
+
+describe('two replicas', () => {
+  it('that pause at once make one pause and one entry, and answer the same receipt', async () => {
+    const replicas = [replica(), replica()];
+    for (let round = 0; round < ROUNDS / 4; round += 1) {
+      queue = `q-${newId()}`;
+      const answers = await Promise.all(
+        replicas.flatMap(({ service }, i) =>
+          [1, 2].map((n) => service.put(caller(`c${i}${n}`), queue, true, `because ${i}${n}`)),
+        ),
+      );
+      expect(new Set(answers.map(({ receipt }) => receipt)).size).toBe(1);
+      expect(new Set(answers.map(({ queue: { pause } }) => pause?.reason)).size).toBe(1);
+      expect(await actions()).toEqual(['queue.paused']);
+    }
+  });
+
+  it('that pause and resume against each other leave entries that alternate, the last of which tells how it is', async () => {
+    const replicas = [replica(), replica()];
+    const turns = replicas.map(async ({ service }, i) => {
+      for (let round = 0; round < ROUNDS; round += 1)
+        await service.put(caller(`c${i}`), queue, (round + i) % 2 === 0, 'x');
+    });
+    await Promise.all(turns);
+    const written = await actions();
+    const alternating = written.map((_, i) => (i % 2 === 0 ? 'queue.paused' : 'queue.resumed'));
+    expect(written).toEqual(alternating);
+    expect((await standing()).paused).toBe(written.length % 2 === 1);
+    const resumed = written.filter((action) => action === 'queue.resumed').length;
+    // Each resume that was written, and no other call, rang for claimers.
+    expect(replicas.reduce((sum, { rings }) => sum + rings(), 0)).toBe(resumed);
+  });
+
+  it('take no run out of a queue by a claim that begins after the pause was answered', async () => {
+    const [admin, worker] = [replica(), await ground.worker({ queues: [queue] })];
+    /** Which pause it is that holds; none between them. */
+    let holding: number | undefined;
+    let isOver = false;
+    let taken = 0;
+    const claims = { free: 0, paused: 0, early: 0 };
+    const claimer = async () => {
+      while (!isOver) {
+        const begunUnder = holding;
+        const runs = await claimIfLive(ground.pool, worker, [queue], 1);
+        taken += runs.length;
+        // Begun and ended under the same pause.
+        if (begunUnder !== undefined && begunUnder === holding) {
+          claims.paused += 1;
+          claims.early += runs.length;
+        } else claims.free += runs.length;
+      }
+    };
+    const claimers = [claimer(), claimer()];
+    let submitted = 0;
+    for (let round = 0; round < ROUNDS / 4; round += 1) {
+      await ground.submit(...Array.from({ length: 20 }, () => ({ queue })));
+      submitted += 20;
+      await admin.service.put(caller('a'), queue, true, 'x');
+      holding = round;
+      const before = claims.paused;
+      while (claims.paused < before + 4) await new Promise((resolve) => setImmediate(resolve));
+      holding = undefined;
+      await admin.service.put(caller('a'), queue, false, null);
+    }
+    while (taken < submitted) await new Promise((resolve) => setImmediate(resolve));
+    isOver = true;
+    await Promise.all(claimers);
+    expect(claims.early).toBe(0);
+    expect(claims.free).toBe(submitted);
+  });
+});
