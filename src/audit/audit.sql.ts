@@ -1,4 +1,5 @@
 /** Where a chain's entries are to be found: the installation's chain, and the numbers of an instant. */
+import { encodeId } from '../kernel/ids.js';
 import type { Pool } from '../platform/db/db.js';
 import { LAST_SEQ } from './chain.js';
 
@@ -8,6 +9,13 @@ export async function installationChain(pool: Pool): Promise<string | undefined>
     (sql) => sql`select chain_id from audit_heads where organization_id is null`,
   );
   return rows[0]?.chainId;
+}
+
+/** The id that the installation's chain must have, where it isn't there: somebody removed it, or put another in its place. */
+export async function missingInstallationChain(pool: Pool): Promise<string | undefined> {
+  const rows = await pool.run<{ id: string }[]>((sql) => sql`select id from installation`);
+  const [chain] = rows.map(({ id }) => encodeId('ins', id));
+  return chain === (await installationChain(pool)) ? undefined : chain;
 }
 
 /**

@@ -105,7 +105,7 @@ export class WorkLoop implements Loop {
     if (this.inDoubt || (this.mayHold && now - this.reconciledAtMs >= RECONCILE_EVERY_MS)) await this.reconcile();
     if (this.canClaim()) await this.claim();
     if (this.wantsPulse || now - this.pulsedAtMs >= this.intervalMs()) await this.pulse();
-    return this.canClaim() ? 'more' : 'idle';
+    return this.wantsPulse || this.canClaim() ? 'more' : 'idle';
   }
 
   /** There is something to be compared. */
@@ -154,7 +154,10 @@ export class WorkLoop implements Loop {
     this.isDraining = pulse.draining;
     this.held = pulse.held;
     executor.cancel(pulse.canceled);
-    if (pulse.due && (await janitor.promoteDue()) > 0) this.wantsClaim = true;
+    if (pulse.due && (await janitor.promoteDue()) > 0) {
+      this.wantsClaim = true;
+      this.wantsPulse = true; // It was a batch: more may be due.
+    }
     if (pulse.claimable) this.wantsClaim = true;
     onPulse(pulse);
   }

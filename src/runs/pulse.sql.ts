@@ -4,9 +4,10 @@ import { type ServedQueues, servedCte } from './claim.sql.js';
 import type { Hold, LiveState } from './run.js';
 
 /**
- * Makes runs whose time has come claimable. Returns how many.
+ * Makes runs whose time has come claimable, at most `limit`, those that have waited longest. Returns how many.
  *
  * guard     run pending, its instant reached by the database's clock
+ * index     live_runs_due
  */
 export async function promoteDue(pool: Pool, limit: number): Promise<number> {
   const rows = await pool.run<{ runId: string }[]>(
@@ -15,7 +16,7 @@ export async function promoteDue(pool: Pool, limit: number): Promise<number> {
       select run_id from live_runs
       where state = 'pending'
         and not_before <= db_now()
-      order by run_id
+      order by not_before
       limit ${limit}
       for update skip locked
     )

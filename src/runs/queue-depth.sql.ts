@@ -1,8 +1,9 @@
 /** How much waits in which queue: an answer whose cost doesn't grow with what waits. */
 import type { Pool } from '../platform/db/db.js';
 
-/** Up to here a queue's runs are counted one by one. */
+/** Up to here a queue's runs are counted one by one, while they are not more than `COUNTED_IN_ALL` together. */
 export const COUNTED = 1_000;
+export const COUNTED_IN_ALL = 20_000;
 /** Names that are looked for beyond those that were asked for. */
 export const FOUND_AT_MOST = 1_000;
 /** Of very many queues only so many are counted and told. */
@@ -14,8 +15,9 @@ const SAMPLED_PAGES = 200;
 
 export interface QueueDepth {
   readonly queue: string;
-  /** Pending and due; above `COUNTED` an estimate, never less than that. */
+  /** Pending and due; from `COUNTED` on (200 where a hundred queues are told) an estimate, never less than that. */
   readonly depth: number;
+  readonly isEstimate: boolean;
   /** For how long the first in line has been due, at the priority where that is longest; 0 when nothing waits. */
   readonly oldestSeconds: number;
   /** Since when that is; null when nothing waits. */
@@ -30,7 +32,8 @@ export interface QueueDepth {
  * up to `TOLD_AT_MOST`.
  *
  * index     live_runs_order: a hop per queue, a bounded range of each, a hop per priority; no scan of a table
- * size      at most `FOUND_AT_MOST` hops, `TOLD_AT_MOST` × (`COUNTED` entries + 2 × `PRIORITIES` hops), `SAMPLED_PAGES` pages
+ * size      at most `FOUND_AT_MOST` hops, `COUNTED_IN_ALL` entries, `TOLD_AT_MOST` × 2 × `PRIORITIES` hops, `SAMPLED_PAGES`
+ *           pages
  */
 export function queueDepths(pool: Pool, names: readonly string[], others = true): Promise<QueueDepth[]> {
   return pool.run<QueueDepth[]>(
@@ -55,6 +58,9 @@ export function queueDepths(pool: Pool, names: readonly string[], others = true)
       select queue, n from found where queue <> all (${names as string[]}::text[])
     ),
     told as materialized (select queue from named order by n limit ${TOLD_AT_MOST}),
+    bound as materialized (
+      select least(${COUNTED}::integer, ${COUNTED_IN_ALL}::integer / greatest(count(*), 1))::integer as each from told
+    ),
     counted as materialized (
       select t.queue, (
         select count(*)::integer from (
@@ -62,7 +68,7 @@ export function queueDepths(pool: Pool, names: readonly string[], others = true)
           where l.state = 'pending' and l.not_before is null
             and l.queue between t.queue and t.queue          -- not '=', which would make the order mean nothing
           order by l.queue                                   -- and any plan right; this one may read the index alone
-          limit ${COUNTED}
+          limit (select each from bound)
         ) entry
       ) as n
       from told t
@@ -78,10 +84,11 @@ export function queueDepths(pool: Pool, names: readonly string[], others = true)
       group by queue
     )
     select c.queue,
-           case when c.n < ${COUNTED} then c.n
+           case when c.n < (select each from bound) then c.n
                 else greatest(c.n, round((select s.n from sample s where s.queue = c.queue)
                                          * 100 / (select percent from sampling)))
            end::float8 as depth,
+           c.n = (select each from bound) as is_estimate,
            greatest(0, extract(epoch from db_now() - line.due_at))::float8 as oldest_seconds,
            line.due_at as oldest_at,
            exists (select from paused_queues p where p.name = c.queue) as paused,

@@ -40,7 +40,7 @@ export function registerQueueMetrics({ registry, pool, timing, names }: QueueMet
     });
   gauge(
     'capstan_queue_depth',
-    `Runs that are pending and due, by queue, paused or not: exact below ${COUNTED}, above it estimated from a sample ` +
+    `Runs that are pending and due, by queue, paused or not: exact below ${COUNTED} (200 with a hundred queues), above it estimated from a sample ` +
       '(mostly within a tenth) and never told as less.',
     ({ depth }) => depth,
   );

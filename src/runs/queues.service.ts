@@ -12,7 +12,7 @@ import {
   queueStanding,
   resumeIfUnchanged,
 } from './queue.sql.js';
-import { COUNTED, type QueueDepth, queueDepths, TOLD_AT_MOST } from './queue-depth.sql.js';
+import { type QueueDepth, queueDepths, TOLD_AT_MOST } from './queue-depth.sql.js';
 import { CONNECTED_MS } from './worker.js';
 
 export interface QueueAnswer {
@@ -95,6 +95,6 @@ function pauseOf({ at, by, byName, reason }: QueueRow): Pause | null {
   return { at, by, byName, reason };
 }
 
-function loadOf({ running }: QueueRow, { depth, oldestAt }: QueueDepth): QueueLoad {
-  return { depth, isEstimate: depth >= COUNTED, oldestPendingAt: oldestAt, running };
+function loadOf({ running }: QueueRow, { depth, isEstimate, oldestAt }: QueueDepth): QueueLoad {
+  return { depth, isEstimate, oldestPendingAt: oldestAt, running };
 }

@@ -84,7 +84,7 @@ it('S4-102 a break is told by log and metric within one pass, and `audit verify`
     chain,
     seq,
   ]);
-  await until('the loop has found it whole again', async () => (await metric('capstan_audit_broken')) === 0, 30_000);
+  await until('the loop has found it whole again', async () => (await metric('capstan_audit_broken')) === 0, 60_000);
   expect(logged('audit_chain_holds')).toEqual([expect.objectContaining({ level: 'info', chain })]);
   expect(logged('audit_chain_broken')).toHaveLength(1);
 });

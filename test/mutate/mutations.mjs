@@ -82,6 +82,7 @@ const COVERAGE = 'test/audit/coverage.contract.spec.ts';
 const COVERAGE_API = 'test/audit/coverage.api.spec.ts';
 const ATTACKED = 'test/audit/attack.contract.spec.ts';
 
+const SIMULATED = 'test/simulate/cluster.contract.spec.ts';
 const EVIDENCE = 'migrations/0005_evidence_indexes.sql';
 const KEYS = 'src/audit/key.sql.ts';
 const KEY_SERVICE = 'src/audit/key.service.ts';
@@ -2453,6 +2454,39 @@ export const MUTATIONS = [
     '- name: {{ $variable }}_FILE',
     '- name: {{ $variable }}',
   ]),
+  mutation('the chart: workers get the slots of replicas', 'helm/capstan/templates/workers.yaml', CHARTED, [
+    '(omit $.Values.settings "CAPSTAN_SLOTS")',
+    '(deepCopy $.Values.settings)',
+  ]),
+  mutation('the chart: a release by any name', HELPERS, CHARTED, ['"^[a-z][a-z0-9-]*$"', '"."']),
+  mutation('the chart: names are cut where releases still differ', HELPERS, CHARTED, [
+    'printf "%s-%s" .Release.Name .Chart.Name | trunc 56',
+    'printf "%s-%s" .Release.Name .Chart.Name | trunc 50',
+  ]),
+  mutation('the chart: names are longer than Kubernetes takes', HELPERS, CHARTED, [
+    'printf "%s-%s" .Release.Name .Chart.Name | trunc 56',
+    'printf "%s-%s" .Release.Name .Chart.Name | trunc 63',
+  ]),
+  mutation(
+    'the chart: the budget of workers counts replicas',
+    'helm/capstan/templates/poddisruptionbudget.yaml',
+    CHARTED,
+    ['"component" "worker"', '"component" "replica"'],
+  ),
+  mutation(
+    'the chart: any number of workers is evicted at once',
+    'helm/capstan/templates/poddisruptionbudget.yaml',
+    CHARTED,
+    ['.Values.workers.replicas | int64) 1', '.Values.workers.replicas | int64) 999'],
+  ),
+  mutation('the chart: a monitor looks for a port that no pod has', 'helm/capstan/templates/podmonitor.yaml', CHARTED, [
+    '- port: metrics',
+    '- port: metric',
+  ]),
+  mutation('the chart: the name of a Secret is a number', POD, CHARTED, [
+    '$secret.existingSecret | quote',
+    '$secret.existingSecret',
+  ]),
   mutation('the chart: random text', 'helm/capstan/templates/NOTES.txt', CHARTED, [
     'Capstan {{',
     '{{ randAlphaNum 8 }} {{',
@@ -2548,7 +2582,7 @@ export const MUTATIONS = [
     'test/platform/db/metrics.contract.spec.ts',
     ['kind: kindOf(error) }', 'kind: String(error) + kindOf(error) }'],
   ),
-  mutation('a long queue is counted to its end', DEPTH, DEPTHS, ['          limit ${COUNTED}\n', '']),
+  mutation('a long queue is counted to its end', DEPTH, DEPTHS, ['          limit (select each from bound)\n', '']),
   mutation('of very many queues all are counted', DEPTH, DEPTHS, ['order by n limit ${TOLD_AT_MOST}', 'order by n']),
   mutation('an estimate is told as less than was counted', DEPTH, DEPTHS, [
     'else greatest(c.n, round(',
@@ -2676,6 +2710,10 @@ export const MUTATIONS = [
     'counts.get(law) ?? 0)',
     'counts.get(law) ?? Number.NaN)',
   ]),
+  mutation('laws: a look that always takes too long is never told', LAWS_LOOP, LAWS_LOOPED, [
+    'if (!isTimeout(error) || this.width === 1) throw error;',
+    'if (!isTimeout(error)) throw error;',
+  ]),
   // the doctor
   mutation('doctor: may write', 'src/doctor/diagnose.ts', DOCTOR, ['    isReadOnly,\n', '']),
   mutation('doctor: makes an installation where there is none', 'src/doctor/diagnose.ts', DOCTOR, [
@@ -2732,4 +2770,96 @@ export const MUTATIONS = [
     'test/runs/cancel-races.contract.spec.ts',
     ['state = k.state, not_before = k.not_before,', 'state = k.state,'],
   ),
+
+  // The simulated cluster ---------------------------------------------------------------------------------------------
+  ...[
+    [
+      'simulated: a claim looks at no lease',
+      CLAIM,
+      [
+        "        and state = 'live'                                   -- not draining, not reaped\n" +
+          '        and lease_until > db_clock()                         -- the lease holds at this very moment\n',
+        "        and state = 'live'\n",
+      ],
+      [
+        '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n' +
+          '        and not exists',
+        '      where not exists',
+      ],
+    ],
+    ['simulated: a worker that drains starts', CLAIM, ["\n                 and me.state = 'live'))", '))']],
+    [
+      'simulated: a start looks at no lease',
+      CLAIM,
+      [
+        "        and state in ('live', 'draining')                    -- neither stopped nor reaped\n" +
+          '        and lease_until > db_clock()\n',
+        "        and state in ('live', 'draining')\n",
+      ],
+      [
+        '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n' +
+          '        and l.holder = me.id  ',
+        '      where l.holder = me.id  ',
+      ],
+    ],
+    [
+      'simulated: what is to be canceled is started',
+      CLAIM,
+      ["(l.state = 'claimed' and l.cancel_requested_at is null\n", "(l.state = 'claimed'\n"],
+    ],
+    [
+      'simulated: a run is canceled that nobody canceled',
+      FINISH,
+      ["        and (i.state <> 'canceled' or l.cancel_requested_at is not null)\n", ''],
+    ],
+    [
+      'simulated: what runs is put back',
+      SETTLE,
+      ["        and k.state = 'claimed'                              -- its tool never started\n", ''],
+    ],
+    [
+      'simulated: runs of the living are settled',
+      SETTLE,
+      ["        and w.state in ('lost', 'stopped')                   -- and that life is over\n", ''],
+      ["      and w.state in ('lost', 'stopped')\n    order", '    order'],
+    ],
+    [
+      'simulated: each request to cancel is written',
+      CANCEL,
+      ['        and k.cancel_requested_at is null                    -- the first request only\n', ''],
+    ],
+    [
+      'simulated: a cancel ends what runs',
+      CANCEL,
+      ["      where k.state in ('held', 'pending', 'parked')\n", "      where k.state <> 'claimed'\n"],
+      [
+        "and k.state in ('claimed', 'running')\n        and k.cancel",
+        "and k.state in ('claimed')\n        and k.cancel",
+      ],
+    ],
+    [
+      'simulated: a key makes two runs',
+      SUBMIT,
+      ['      where u.key is null or u.id in (select run_id from keyed)          -- the key is new\n', ''],
+    ],
+    [
+      'simulated: runs that were lost sight of are left alone',
+      EXECUTOR,
+      ['this.disown(holding);\n    }', 'void holding;\n    }'],
+    ],
+    [
+      'simulated: a tool starts although the start was refused',
+      'src/execution/starting.ts',
+      ['if (await holder.start(run)) {', 'if ((await holder.start(run)) || true) {'],
+    ],
+    [
+      "simulated: a look of the keeper's at the clock goes unnoticed",
+      'src/replica/janitor.loop.ts',
+      ['  noteClock(clock: ClockSample): void {\n    this.isSteady(clock);', '  noteClock(_: ClockSample): void {'],
+    ],
+  ].map(([name, file, ...edits]) => mutation(name, file, SIMULATED, ...edits)),
+  mutation('one batch of what is due a pulse', WORK, WORKS, [
+    '      this.wantsPulse = true; // It was a batch: more may be due.\n',
+    '',
+  ]),
 ];

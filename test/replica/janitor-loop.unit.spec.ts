@@ -114,6 +114,17 @@ describe('the janitor', () => {
     expect(asked).toEqual(['reap', 'settle']);
   });
 
+  it('notices a jump between looks of the keeper that came while it stood still itself', async () => {
+    const { loop, asked, keeper, pass } = rig([0]);
+    loop.noteClock(clockAt(0, 0));
+    pass(5_000);
+    loop.noteClock(clockAt(5_000, 45_000));
+    keeper.clock = clockAt(5_000, 45_000);
+    loop.notePulse({ ...QUIET, leaseOver: true });
+    await loop.step();
+    expect(asked).toEqual([]);
+  });
+
   it("does not reap by a clock that jumped since the keeper's last look", async () => {
     const { loop, asked, keeper, find, pass } = rig([0]);
     keeper.clock = clockAt(0, 0);

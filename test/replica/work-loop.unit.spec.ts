@@ -22,6 +22,8 @@ function rig(onClaim: (loop: WorkLoop, claims: number) => boolean) {
   let reconciled = 0;
   const looked: boolean[] = [];
   const held = { inMemory: 0, inDatabase: 0 };
+  /** Batches of runs whose instant has come. */
+  const due = { batches: 0 };
   const warned: object[] = [];
   const loop = new WorkLoop({
     holder: {
@@ -31,7 +33,7 @@ function rig(onClaim: (loop: WorkLoop, claims: number) => boolean) {
       },
       pulse: async (looksForRuns) => {
         looked.push(looksForRuns);
-        return { ...QUIET, held: held.inDatabase };
+        return { ...QUIET, held: held.inDatabase, due: due.batches > 0 };
       },
     },
     executor: {
@@ -45,7 +47,12 @@ function rig(onClaim: (loop: WorkLoop, claims: number) => boolean) {
         reconciled += 1;
       },
     },
-    janitor: { promoteDue: async () => 0 },
+    janitor: {
+      promoteDue: async () => {
+        due.batches -= 1;
+        return 1_000;
+      },
+    },
     log: { warn: (about: object) => void warned.push(about) },
     timing: { monotonicMs: () => nowMs, delay: async () => undefined, random: () => 0 },
     pollIntervalMs: 1_000,
@@ -55,7 +62,7 @@ function rig(onClaim: (loop: WorkLoop, claims: number) => boolean) {
   const pass = (ms: number) => {
     nowMs += ms;
   };
-  return { loop, claims: () => claims, reconciled: () => reconciled, looked, held, warned, pass };
+  return { loop, claims: () => claims, reconciled: () => reconciled, looked, held, due, warned, pass };
 }
 
 it('an idle life claims once and then waits to be told', async () => {
@@ -98,6 +105,16 @@ it.each([
     pass(1_000);
   }
   expect(reconciled()).toBe(times);
+});
+
+it('a life promotes all that is due at once, batch by batch, and claims in between', async () => {
+  const { loop, claims, due } = rig(() => false);
+  due.batches = 3;
+  const results = [];
+  for (let step = 0; step < 4; step += 1) results.push(await loop.step());
+  expect(results).toEqual(['more', 'more', 'more', 'idle']);
+  expect(due.batches).toBe(0);
+  expect(claims()).toBe(4);
 });
 
 it('a life in doubt compares at once, although it holds nothing', async () => {

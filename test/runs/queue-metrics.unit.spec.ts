@@ -4,7 +4,7 @@ import { QueueStanding } from '../../src/runs/queue.metrics.js';
 import type { QueueDepth } from '../../src/runs/queue-depth.sql.js';
 
 const depth = (n: number): readonly QueueDepth[] => [
-  { queue: 'default', depth: n, oldestSeconds: 0, oldestAt: null, paused: false, untold: 0 },
+  { queue: 'default', depth: n, isEstimate: false, oldestSeconds: 0, oldestAt: null, paused: false, untold: 0 },
 ];
 
 /** A standing whose clock and whose database go on when the test says so. */

@@ -99,7 +99,7 @@ export class History {
     }
     await this.take({ do: 'commit' });
     while (world.held.length > 0 && !world.broken) await this.take({ do: 'carry out', nth: 0 });
-    for (const [r, process] of cluster.processes.entries()) if (!process.isUp) await this.take({ do: 'begin', r });
+    while (cluster.processes.some(({ isUp }) => !isUp) && !world.broken) await this.take({ do: 'begin', r: 0 });
     for (let round = 0; round < ROUNDS && !world.broken; round += 1) {
       if (this.isSettled()) return;
       await this.round();
@@ -125,7 +125,7 @@ export class History {
             { do: 'janitor', r },
             { do: 'work', r },
           ]
-        : [{ do: 'begin', r }],
+        : [{ do: 'begin', r: 0 }],
     );
     for (const step of steps) if (!world.broken) await this.take(step);
     const tools = cluster.tools.length;
@@ -146,7 +146,7 @@ export class History {
   /** Nothing is live, no tool runs, and every worker that isn't over is the present life of a process. */
   private isSettled(): boolean {
     const { runs, workers } = this.sight.look;
-    const lives = new Set(this.cluster.processes.flatMap(({ life }) => (life ? [life.worker.id] : [])));
+    const lives = new Set(this.cluster.processes.flatMap(({ isUp, life }) => (isUp && life ? [life.worker.id] : [])));
     const isOver = (state: string) => state === 'lost' || state === 'stopped';
     return (
       runs.every(({ ended }) => ended !== null) &&
