@@ -7,7 +7,7 @@ import { LAW_NAMES } from './laws.js';
 export function registerInvariantMetrics(registry: Registry, loop: Pick<InvariantsLoop, 'counts'>): void {
   new Gauge({
     name: 'capstan_invariant_violations',
-    help: 'Objects that break a law of lifecycle and audit, by law, as far as this process has looked: always 0.',
+    help: 'Objects that break a law of lifecycle and audit, by law, as far as this process has looked; 0 while it holds.',
     labelNames: ['law'],
     registers: [registry],
     collect() {

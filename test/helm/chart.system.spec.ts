@@ -1,10 +1,20 @@
 /** What the chart makes of values, and what it refuses. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Setting } from '../../src/platform/config/setting.js';
 import { SETTINGS } from '../../src/platform/config/settings.js';
-import { Chart, deployment, LEAST, objections, podOf, type Rendered, type Values } from './chart.fixture.js';
+import {
+  Chart,
+  deployment,
+  type KubernetesObject,
+  LEAST,
+  objections,
+  podOf,
+  type Rendered,
+  type Values,
+} from './chart.fixture.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const SECRETS = Object.values<Setting<unknown>>(SETTINGS).filter(({ isSecret }) => isSecret);
@@ -71,6 +81,24 @@ function podsOf(rendered: Rendered) {
   return deployments.map(({ metadata }) => podOf(deployment(rendered, metadata.name)));
 }
 
+/** The Prometheus operator's; there is no model of it. */
+interface PodMonitor {
+  readonly spec: {
+    readonly selector: { readonly matchLabels: Readonly<Record<string, string>> };
+    readonly podMetricsEndpoints: readonly object[];
+  };
+}
+
+function budgetsOf({ objects }: Rendered) {
+  const budgets = objects.filter(({ kind }) => kind === 'PodDisruptionBudget') as (KubernetesObject &
+    IPodDisruptionBudget)[];
+  return budgets.map(({ metadata, spec }) => ({
+    name: metadata.name,
+    maxUnavailable: spec?.maxUnavailable,
+    selector: spec?.selector,
+  }));
+}
+
 describe('what is rendered', () => {
   it.each([
     ['the least', LEAST],
@@ -105,6 +133,71 @@ describe('what is rendered', () => {
     expect(rendered.objects.find(({ kind }) => kind === 'Service')).toMatchObject({
       spec: { selector: spec?.selector.matchLabels, ports: [{ port: 80, targetPort: 'http' }] },
     });
+  });
+
+  it('lets an eviction take one worker at a time too, beside a replica', async () => {
+    const rendered = await chart.render(also({ workers: { replicas: 2 } }));
+    const selectors = ['prod-capstan', 'prod-capstan-worker'].map((name) => deployment(rendered, name).spec?.selector);
+    expect(budgetsOf(rendered)).toEqual([
+      { name: 'prod-capstan', maxUnavailable: 1, selector: selectors[0] },
+      { name: 'prod-capstan-worker', maxUnavailable: 1, selector: selectors[1] },
+    ]);
+    const components = selectors.map((selector) => selector?.matchLabels?.['app.kubernetes.io/component']);
+    expect(components).toEqual(['replica', 'worker']);
+    const single = await chart.render(also({ workers: { replicas: 1 } }));
+    expect(budgetsOf(single).map(({ name }) => name)).toEqual(['prod-capstan']);
+    const off = await chart.render(also({ workers: { replicas: 2 }, podDisruptionBudget: { enabled: false } }));
+    expect(budgetsOf(off)).toEqual([]);
+  });
+
+  it('has replicas and workers scraped by the Prometheus operator on the port that their pods name', async () => {
+    const values = also({ workers: { replicas: 1 }, metrics: { enabled: true, podMonitor: true } });
+    const rendered = await chart.render(values);
+    const monitor = rendered.objects.find(({ kind }) => kind === 'PodMonitor') as unknown as PodMonitor;
+    expect(Object.keys(monitor)).toEqual(['apiVersion', 'kind', 'metadata', 'spec']);
+    expect(monitor).toMatchObject({ apiVersion: 'monitoring.coreos.com/v1', metadata: { name: 'prod-capstan' } });
+    const { selector, podMetricsEndpoints, ...others } = monitor.spec;
+    expect(others).toEqual({});
+    expect(podMetricsEndpoints).toEqual([{ port: 'metrics' }]);
+    expect(Object.keys(selector)).toEqual(['matchLabels']);
+    for (const name of ['prod-capstan', 'prod-capstan-worker']) {
+      const of = deployment(rendered, name);
+      expect(of.spec?.template.metadata?.labels).toMatchObject(selector.matchLabels);
+      const { container, env } = podOf(of);
+      expect(container.ports).toContainEqual({ name: 'metrics', containerPort: 9090 });
+      expect(env).toContainEqual({ name: 'CAPSTAN_METRICS_PORT', value: '9090' });
+    }
+    expect((await chart.render(FULL)).objects.map(({ kind }) => kind)).not.toContain('PodMonitor');
+  });
+
+  it('is called by its release, in names that are no longer than Kubernetes takes and differ as releases do', async () => {
+    const namesOf = async (release: string) => {
+      const { objects } = await chart.render(also({ workers: { replicas: 2 } }), release);
+      expect(objects.flatMap(objections).filter(Boolean)).toEqual([]);
+      return [...new Set(objects.map(({ metadata }) => metadata.name))].sort();
+    };
+    expect(await namesOf('my-capstan')).toEqual(['my-capstan', 'my-capstan-worker']);
+    const [one, another] = await Promise.all(['x', 'y'].map((last) => namesOf(`a${'-b'.repeat(25)}-${last}`)));
+    for (const name of [...one!, ...another!]) expect(name).toMatch(/^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/);
+    expect(one!.filter((name) => another!.includes(name))).toEqual([]);
+  });
+
+  it.each(['123', '1e5', 'true', 'null'])(
+    'takes a name for text that YAML takes for something else: %s',
+    async (name) => {
+      const secrets = { DATABASE_URL: { existingSecret: name, key: name } };
+      const { objects } = await chart.render(also({ secrets, serviceAccount: { name } }));
+      expect(objects.flatMap(objections).filter(Boolean)).toEqual([]);
+      expect(objects.find(({ kind }) => kind === 'ServiceAccount')?.metadata.name).toBe(name);
+    },
+  );
+
+  it('warns of an installation that executes nothing', async () => {
+    const settings = { CAPSTAN_SLOTS: 0 };
+    expect((await chart.render(also({ settings }))).text).toMatch(/there are no workers: nothing here executes runs/);
+    for (const values of [{}, { settings, workers: { replicas: 1 } }]) {
+      expect((await chart.render(also(values))).text).not.toMatch(/executes runs/);
+    }
   });
 
   it('runs the version that the chart is for', async () => {
@@ -191,6 +284,16 @@ describe('a pod', () => {
     expect(files).toEqual(['DATABASE_DIRECT_URL_FILE', 'DATABASE_URL_FILE']);
     expect(podOf(deployment(rendered, 'prod-capstan')).container.args).toEqual(['serve']);
   });
+
+  it.each<[string, Values, Values, (string | undefined)[]]>([
+    ['when replicas leave the work to it', { CAPSTAN_SLOTS: 0 }, {}, ['0', undefined]],
+    ['when replicas have many', { CAPSTAN_SLOTS: 8 }, {}, ['8', undefined]],
+    ['as its own settings say', { CAPSTAN_SLOTS: 8 }, { CAPSTAN_SLOTS: 0 }, ['8', '0']],
+    ['as its own settings alone say', {}, { CAPSTAN_SLOTS: 2 }, [undefined, '2']],
+  ])('of a worker has no slots from replicas: %s', async (_when, settings, own, slots) => {
+    const pods = podsOf(await chart.render(also({ settings, workers: { replicas: 1, settings: own } })));
+    expect(pods.map(({ env }) => env.find(({ name }) => name === 'CAPSTAN_SLOTS')?.value)).toEqual(slots);
+  });
 });
 
 describe('secrets', () => {
@@ -248,6 +351,12 @@ describe('refused, by name', () => {
     ['a monitor of nothing', { metrics: { podMonitor: true } }, /metrics\.podMonitor: needs metrics\.enabled/],
   ])('%s', async (_what, values, says) => {
     expect(await chart.refusal(also(values))).toMatch(says);
+  });
+
+  it.each(['1abc', 'prod.eu', '1capstan'])('a release that no Service can be called by: %s', async (release) => {
+    await expect(chart.render(LEAST, release)).rejects.toThrow(
+      `release ${release}: its name has to begin with a letter and to have no dots`,
+    );
   });
 });
 

@@ -1,6 +1,13 @@
+{{- /*
+With `-worker` behind it 63 characters at most. A release has up to 53, so no two releases are cut to the same name.
+Helm takes releases that begin with a digit or have dots; Kubernetes takes no such service.
+*/}}
 {{- define "capstan.fullname" -}}
-{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}
-{{- else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" }}
+{{- if not (regexMatch "^[a-z][a-z0-9-]*$" .Release.Name) }}
+{{- fail (printf "release %s: its name has to begin with a letter and to have no dots, as a Service's does" .Release.Name) }}
+{{- end }}
+{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 56 }}
+{{- else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 56 }}
 {{- end }}
 {{- end }}
 

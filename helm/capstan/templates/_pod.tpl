@@ -14,7 +14,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  serviceAccountName: {{ include "capstan.serviceAccount" .top }}
+  serviceAccountName: {{ include "capstan.serviceAccount" .top | quote }}
   automountServiceAccountToken: false
   # A service named capstan would set CAPSTAN_PORT=tcp://…, which the program refuses.
   enableServiceLinks: false
@@ -93,7 +93,7 @@ spec:
         sources:
           {{- range $variable, $secret := .secrets }}
           - secret:
-              name: {{ required (printf "secrets.%s.existingSecret: name the Secret that holds it" $variable) $secret.existingSecret }}
+              name: {{ required (printf "secrets.%s.existingSecret: name the Secret that holds it" $variable) $secret.existingSecret | quote }}
               items:
                 - key: {{ required (printf "secrets.%s.key: name the key in the Secret" $variable) $secret.key | quote }}
                   path: {{ $variable }}
