@@ -1,7 +1,8 @@
 /** Verifies the audit chains as far as time allows: heads first, then windows of entries from the newest back. */
 import { AnchorCheck } from '../audit/anchor-check.js';
+import { missingInstallationChain } from '../audit/audit.sql.js';
 import type { ChainBreak, ChainStand } from '../audit/chain.js';
-import { breakOf, firstBreak, GONE } from '../audit/chain.rules.js';
+import { breakOf, firstBreak } from '../audit/chain.rules.js';
 import { chainsAfter, linkBefore, standsOf } from '../audit/chain.sql.js';
 import { WINDOW_ENTRIES, Windows } from '../audit/windows.js';
 import type { Check, Fault, OnProgress } from '../kernel/diagnosis.js';
@@ -23,6 +24,7 @@ interface Walk {
 /** Looks until the budget has lasted `untilMs`. */
 export async function chainsCheck(pool: Pool, budget: Budget, untilMs: number, onProgress: OnProgress): Promise<Check> {
   const { walks, removed, isWhole } = await allStands(pool, budget, untilMs);
+  const missing = await missingInstallationChain(pool);
   const windows = new Windows(pool);
   const total = walks.reduce((sum, { stand }) => sum + stand.seq, 0);
   const entries = () => walks.reduce((sum, { stand, from }) => sum + stand.seq + 1 - from, 0);
@@ -32,7 +34,10 @@ export async function chainsCheck(pool: Pool, budget: Budget, untilMs: number, o
       onProgress(`audit chains: verified ${entries()} of ${total} entries`);
     }
   }
-  for (const walk of walks) if (budget.lasts(untilMs)) await lookAtAnchors(pool, walk, budget.isEndless);
+  const anchored = walks.filter(({ stand }) => stand.anchors > 0);
+  let opened = 0;
+  for (const walk of anchored) if (budget.lasts(untilMs)) opened += await lookAtAnchors(pool, walk, budget.isEndless);
+  const timestamps = anchored.reduce((sum, { stand }) => sum + stand.anchors, 0);
   const broken = walks.flatMap(({ stand, fault }) => (fault ? [faultOf(stand.chain, fault)] : []));
   const left = total - entries();
   const notes = [
@@ -42,11 +47,18 @@ export async function chainsCheck(pool: Pool, budget: Budget, untilMs: number, o
           `verified the newest ${entries()} of ${total} entries; \`--all\` verifies the rest, as the replicas do all the time`,
         ]
       : []),
+    ...(opened < timestamps && broken.length === 0
+      ? [`opened ${opened} of ${timestamps} outside timestamps; \`--all\` opens the rest`]
+      : []),
   ];
   return {
     name: 'audit',
     summary: `every chain holds; chains: ${walks.length}, entries verified: ${entries()}`,
-    faults: [...removed.map((id) => faultOf(encodeId('org', id), GONE)), ...broken],
+    faults: [
+      ...(missing === undefined ? [] : [goneFault(missing)]),
+      ...removed.map((id) => goneFault(encodeId('org', id))),
+      ...broken,
+    ],
     notes,
   };
 }
@@ -92,15 +104,26 @@ async function walkBack(pool: Pool, windows: Windows, walk: Walk): Promise<void>
   walk.from = first;
 }
 
-async function lookAtAnchors(pool: Pool, walk: Walk, isAll: boolean): Promise<void> {
+/** How many of its timestamps were opened; when one of them doesn't hold nobody asks. */
+async function lookAtAnchors(pool: Pool, walk: Walk, isAll: boolean): Promise<number> {
   const { chain, seq, anchors } = walk.stand;
-  if (anchors === 0) return;
   const check = new AnchorCheck(pool);
   const range = { chain, from: 1, until: seq };
-  const fault = isAll
-    ? await check.firstFault(range, new AbortController().signal)
-    : (await check.look(range, OPENED)).fault;
+  if (isAll) {
+    walk.fault = firstBreak(walk.fault, await check.firstFault(range, new AbortController().signal));
+    return anchors;
+  }
+  const { fault, opened } = await check.look(range, OPENED);
   walk.fault = firstBreak(walk.fault, fault);
+  return opened;
+}
+
+function goneFault(chain: string): Fault {
+  return {
+    what: `the audit chain ${chain} is gone`,
+    remedy: 'somebody removed it: restore it from a backup, and compare with exported bundles (`capstan verify`)',
+    object: chain,
+  };
 }
 
 function faultOf(chain: string, { brokenAt, check }: ChainBreak): Fault {

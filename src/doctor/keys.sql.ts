@@ -1,6 +1,7 @@
 /** Looks at idempotency keys: each names a run of its own organization, or one that was removed since. */
+import type postgres from 'postgres';
 import { encodeId } from '../kernel/ids.js';
-import type { Pool } from '../platform/db/db.js';
+import type { Pool, Sql } from '../platform/db/db.js';
 import type { Look } from './laws.js';
 
 export interface KeyPlace {
@@ -14,6 +15,22 @@ interface KeyRow extends KeyPlace {
   readonly isForeign: boolean | null;
 }
 
+/** The next key behind a place, for who has to go on behind it. Index: idempotency_keys_pkey. */
+export async function nextKey(pool: Pick<Pool, 'run'>, after: KeyPlace | undefined): Promise<KeyPlace | undefined> {
+  const rows = await pool.run<KeyPlace[]>(
+    (sql) => sql`
+    select organization_id, key from idempotency_keys
+    where ${isBehind(sql, after)}
+    order by organization_id, key
+    limit 1`,
+  );
+  return rows[0];
+}
+
+function isBehind(sql: Sql, after: KeyPlace | undefined): postgres.PendingQuery<postgres.Row[]> {
+  return after === undefined ? sql`true` : sql`(organization_id, key) > (${after.organizationId}, ${after.key})`;
+}
+
 /** The next keys behind a place, in their order. Index: idempotency_keys_pkey, runs_pkey. */
 export async function lookAtKeys(
   pool: Pick<Pool, 'run'>,
@@ -25,7 +42,7 @@ export async function lookAtKeys(
     select k.organization_id, k.key, k.run_id, r.organization_id <> k.organization_id as is_foreign
     from (
       select organization_id, key, run_id from idempotency_keys
-      where ${after === undefined ? sql`true` : sql`(organization_id, key) > (${after.organizationId}, ${after.key})`}
+      where ${isBehind(sql, after)}
       order by organization_id, key
       limit ${limit}
     ) k

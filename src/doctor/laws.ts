@@ -43,15 +43,19 @@ export const LAWS = Object.freeze({
     remedy: TAMPERED,
   },
   end_event: {
-    holds: 'the event of an end says what the record says',
+    holds: 'the event of an end says what the record says: state, code, kind, detail, exit code, signal, fence, time',
     remedy: TAMPERED_RECORD,
   },
   audit_submit: {
-    holds: 'a run has exactly one audit entry of its submit, which says what the record says',
+    holds:
+      'a run has exactly one audit entry of its submit, which says what the record says: ' +
+      'kind, name, queue, origin, principal, digest of the spec',
     remedy: TAMPERED_RECORD,
   },
   audit_end: {
-    holds: 'an ended run, and no other, has exactly one audit entry of its end, which says what the record says',
+    holds:
+      'an ended run, and no other, has exactly one audit entry of its end, which says what the record says: ' +
+      'outcome, worker, who ended it, times, digest of the spec',
     remedy: TAMPERED_RECORD,
   },
   audit_changes: {
@@ -107,6 +111,15 @@ export const LAWS = Object.freeze({
 export type LawName = keyof typeof LAWS;
 
 export const LAW_NAMES = Object.freeze(Object.keys(LAWS).filter(isLawName));
+
+/** What is judged only where somebody was surely able to act. */
+export const TIMED_LAWS: readonly LawName[] = Object.freeze([
+  'ended_life',
+  'lease_over',
+  'due',
+  'cancel_heeded',
+  'claim_moves_on',
+]);
 
 function isLawName(name: string): name is LawName {
   return name in LAWS;

@@ -10,7 +10,8 @@ const CLOCK_MS = 10_000;
 const SETTLED_MINUTES = 20;
 
 /** `key` is the fingerprint of the key that signs, as the installation's chain says. */
-export function replicasCheck(lives: readonly ConnectedLife[], key: string | undefined): Check {
+export function replicasCheck(connected: readonly ConnectedLife[], key: string | undefined): Check {
+  const lives = connected.filter((life) => !isReplaced(life, connected));
   const versions = [...new Set(lives.map(({ version }) => version))];
   return {
     name: 'replicas',
@@ -18,6 +19,17 @@ export function replicasCheck(lives: readonly ConnectedLife[], key: string | und
     faults: [...sameName(lives), ...otherVersions(lives), ...otherKeys(lives, key), ...farClocks(lives)],
     notes: [],
   };
+}
+
+/**
+ * A process of the same name came, and this one has not renewed since: it was killed, and its lease is not over yet. What
+ * renews beside the other for longer than one renewal lives beside it; a lease covers three of them.
+ */
+function isReplaced(life: ConnectedLife, lives: readonly ConnectedLife[]): boolean {
+  return lives.some(
+    ({ name, startedAtMs }) =>
+      name === life.name && startedAtMs > life.startedAtMs && life.seenAtMs <= startedAtMs + life.ttlMs / 3,
+  );
 }
 
 function sameName(lives: readonly ConnectedLife[]): Fault[] {

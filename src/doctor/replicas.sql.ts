@@ -1,18 +1,18 @@
 /** What replicas say of themselves, and what they have made ahead. */
 import type { Pool } from '../platform/db/db.js';
+import { isConnected, seenAt } from './connected.sql.js';
 import type { ConnectedLife } from './replicas.js';
-
-const CONNECTED = '30 seconds';
 
 export function connectedLives(pool: Pick<Pool, 'run'>): Promise<ConnectedLife[]> {
   return pool.run<ConnectedLife[]>(
     (sql) => sql`
-    select id, name, kind, version, signs, clock_ahead_ms,
-           floor(extract(epoch from db_clock() - started_at) / 60)::integer as age_minutes
-    from workers
-    where ended_at is null
-      and lease_until - ttl_ms * interval '1 millisecond' > db_clock() - ${CONNECTED}::interval
-    order by name, id`,
+    select w.id, w.name, w.kind, w.version, w.signs, w.clock_ahead_ms, w.ttl_ms,
+           floor(extract(epoch from db_clock() - w.started_at) / 60)::integer as age_minutes,
+           (extract(epoch from w.started_at) * 1000)::float8 as started_at_ms,
+           (extract(epoch from ${seenAt(sql)}) * 1000)::float8 as seen_at_ms
+    from workers w
+    where ${isConnected(sql)}
+    order by w.name, w.id`,
   );
 }
 

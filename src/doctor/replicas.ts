@@ -11,4 +11,9 @@ export interface ConnectedLife {
   /** Null where it doesn't say so: a program of before. */
   readonly clockAheadMs: number | null;
   readonly ageMinutes: number;
+  /** By the database's clock. */
+  readonly startedAtMs: number;
+  /** When it last renewed its lease. */
+  readonly seenAtMs: number;
+  readonly ttlMs: number;
 }

@@ -5,6 +5,21 @@
 import type postgres from 'postgres';
 import type { Sql } from '../platform/db/db.js';
 
+/** CTE `holders`: what entries call the workers of the CTE `picked`, who are few: TypeIDs, 5 bits a character. */
+export function holdersCte(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
+  return sql`
+    holders as materialized (
+      select w.id, 'wrk_' || (
+        select string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', 1 + substring(bits, 5 * i + 1, 5)::bit(5)::integer, 1),
+                          '' order by i)
+        from generate_series(0, 25) i) as object
+      from (
+        select id, B'00' || ('x' || replace(id::text, '-', ''))::bit(128) as bits
+        from (select distinct worker_id as id from picked where worker_id is not null) each
+      ) w
+    )`;
+}
+
 /**
  * CTE `facts`: for each run of the CTE `picked` its record (`r_…` is what `runs` says), its live row (`l_…`), and what
  * there is of events (`e_…`), entries (`a_…`) and output. Indexes: live_runs_pkey, audit_entries_run, and of the
@@ -23,6 +38,7 @@ export function factsCte(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
              p.id is not null as is_parent_known, p.organization_id as p_organization_id, p.root_id as p_root_id,
              e.*, a.*, o.*
       from picked r
+      left join holders worker on worker.id = r.worker_id
       -- The limits keep the planner, who takes the window for a few rows or for many, with one probe for each run.
       left join lateral (select * from live_runs l where l.run_id = r.id limit 1) l on true
       left join lateral (select * from runs p where p.id = r.parent_id limit 1) p on true
@@ -37,6 +53,7 @@ export function factsCte(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
                    and e.data ->> 'state' = r.state
                    and e.data ->> 'code' = r.end_code
                    and e.data ->> 'kind' is not distinct from r.end_kind
+                   and e.data ->> 'detail' is not distinct from r.end_detail
                    and e.data ->> 'exitCode' is not distinct from r.exit_code::text
                    and e.data ->> 'signal' is not distinct from r.signal
                    and e.data ->> 'fence' = r.fence::text
@@ -89,7 +106,10 @@ function saysOfSubmit(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
     and strpos(a.claim, '"kind":' || to_json(r.kind)) > 0
     and strpos(a.claim, '"queue":' || to_json(r.queue)) > 0
     and strpos(a.claim, '"origin":' || to_json(r.origin)) > 0
-    and strpos(a.claim, '"specDigest":' || to_json(r.spec_digest)) > 0`;
+    and strpos(a.claim, '"specDigest":' || to_json(r.spec_digest)) > 0
+    and ${saysMember(sql, 'name', sql`to_json(r.name)::text`)}
+    and ${saysMember(sql, 'principal', sql`to_json(r.principal ->> 'id')::text`)}
+    and ${saysMember(sql, 'principalName', sql`to_json(r.principal ->> 'name')::text`)}`;
 }
 
 function saysOfEnd(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
@@ -102,9 +122,10 @@ function saysOfEnd(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
     and strpos(a.claim, '"endedAt":' || to_json(instant_text(r.ended_at))) > 0
     and strpos(a.claim, '"specDigest":' || to_json(r.spec_digest)) > 0
     and ${saysMember(sql, 'cancelKind', sql`to_json(r.end_kind)::text`)}
-    and ${saysMember(sql, 'exitCode', sql`r.exit_code::text`)}
+    and ${saysMember(sql, 'exitCode', sql`r.exit_code || ','`)}   -- the fence follows it
     and ${saysMember(sql, 'signal', sql`to_json(r.signal)::text`)}
-    and ${saysMember(sql, 'startedAt', sql`to_json(instant_text(r.started_at))::text`)}`;
+    and ${saysMember(sql, 'startedAt', sql`to_json(instant_text(r.started_at))::text`)}
+    and ${saysMember(sql, 'worker', sql`to_json(worker.object)::text`)}`;
 }
 
 /** An expression: the member has this value, and isn't there when it is null. */

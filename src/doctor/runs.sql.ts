@@ -3,7 +3,7 @@ import type postgres from 'postgres';
 import { encodeId } from '../kernel/ids.js';
 import type { Pool, Sql } from '../platform/db/db.js';
 import type { LawName, Look } from './laws.js';
-import { factsCte, runDetail, runLaws } from './run-laws.sql.js';
+import { factsCte, holdersCte, runDetail, runLaws } from './run-laws.sql.js';
 
 /** Some runs by their ids, or the `limit` newest before one. */
 export type RunWindow =
@@ -30,14 +30,15 @@ export async function lookAtRuns(pool: Pick<Pool, 'run'>, window: RunWindow): Pr
   const [row] = await pool.run<WindowRow[]>(
     (sql) => sql`
     with picked as materialized (
-      select id, organization_id, kind, queue, priority, spec_digest, not_before, origin, parent_id, root_id, created_at,
-             state, end_code, end_kind, exit_code, signal, end_by, ended_at, fence, worker_id, claimed_at, started_at,
+      select id, organization_id, kind, name, queue, priority, spec_digest, not_before, origin, principal, parent_id,
+             root_id, created_at, state, end_code, end_kind, end_detail, exit_code, signal, end_by, ended_at, fence, worker_id, claimed_at, started_at,
              cancel_requested_at, (created_at at time zone 'UTC')::date as run_day
       from runs r
       where ${isPicked(sql, 'r.id', window)}
       order by id desc
       limit ${'ids' in window ? window.ids.length : window.limit}
     ),
+    ${holdersCte(sql)},
     ${factsCte(sql)},
     found as (
       (select law, f.id, ${runDetail(sql)} as detail
@@ -70,6 +71,14 @@ export async function lookAtRuns(pool: Pick<Pool, 'run'>, window: RunWindow): Pr
     looked: row.looked,
     next: isFull && row.last !== null ? row.last : undefined,
   };
+}
+
+/** The id of the next run behind a place, in the order of the windows: for who has to go on behind it. Index: runs_pkey. */
+export async function nextRun(pool: Pick<Pool, 'run'>, before: string | undefined): Promise<string | undefined> {
+  const rows = await pool.run<{ id: string }[]>(
+    (sql) => sql`select id from runs r where ${isPicked(sql, 'r.id', { before, limit: 1 })} order by id desc limit 1`,
+  );
+  return rows[0]?.id;
 }
 
 function isPicked(sql: Sql, column: string, window: RunWindow): postgres.PendingQuery<postgres.Row[]> {

@@ -7,6 +7,10 @@ const OLDEST_SERVER = 150_000;
 const NEARLY_ALL = 0.9;
 /** Fewer dead rows are gone with the next round of autovacuum. */
 const MANY_DEAD = 100_000;
+/** A burst leaves fewer behind between two rounds, which are a minute apart. */
+const PILED_UP = 1_000_000;
+/** A round of autovacuum has come by then, however late. */
+const ROUND_MINUTES = 5;
 
 export function databaseCheck(facts: ServerFacts): Check {
   const { version, versionNumber, encoding, isRecovering, isReadOnly } = facts;
@@ -95,21 +99,32 @@ export function vacuumCheck(
       remedy: 'turn autovacuum and track_counts on',
     });
   }
-  for (const { table, live, dead, isLeftAlone } of tables) {
+  const isHeldBack = faults.length > 0;
+  for (const each of tables) {
+    const { table, live, dead, isLeftAlone } = each;
     if (isLeftAlone) {
       faults.push({
         what: `autovacuum is off for ${table}`,
         remedy: `alter table ${table} reset (autovacuum_enabled)`,
       });
     }
-    if (dead > Math.max(MANY_DEAD, live)) {
+    if (dead > Math.max(MANY_DEAD, live) && (isHeldBack || isLeftAlone || isMissed(each))) {
       faults.push({
-        what: `${table} has ${dead} dead rows beside ${live} others`,
+        what: `${table} has ${dead} dead rows beside ${live} others, and was vacuumed ${whenVacuumed(each)}`,
         remedy: `find what holds vacuum back (above, or in pg_stat_progress_vacuum), then: vacuum ${table}`,
       });
     }
   }
   return { name: 'vacuum', summary: 'nothing holds it back', faults, notes: [] };
+}
+
+/** Nothing says why, but vacuum has not come where it should have. */
+function isMissed({ dead, isBeingVacuumed, vacuumedMinutes }: DeadRows): boolean {
+  return dead > PILED_UP && !isBeingVacuumed && (vacuumedMinutes === null || vacuumedMinutes >= ROUND_MINUTES);
+}
+
+function whenVacuumed({ vacuumedMinutes }: DeadRows): string {
+  return vacuumedMinutes === null ? 'never' : `${vacuumedMinutes} minutes ago`;
 }
 
 function faultOfHolder(holder: Holder): Fault {

@@ -66,7 +66,8 @@ export function connectionUse(pool: Asks): Promise<ConnectionUse[]> {
 
 /**
  * Sessions and prepared transactions that are older than `minutes`, and slots and standbys that ask for rows of more
- * than `transactions` ago, or that nobody is connected to.
+ * than `transactions` ago, or that nobody is connected to. A vacuum holds no other back, however long it takes; what
+ * builds an index concurrently does.
  */
 export async function vacuumHolders(pool: Asks, minutes: number, transactions: number): Promise<Holder[]> {
   const rows = await pool.run<{ holder: Holder }[]>(
@@ -75,11 +76,12 @@ export async function vacuumHolders(pool: Asks, minutes: number, transactions: n
     from (
       select 'session' as kind, pid, usename as user, application_name as application, state,
              floor(extract(epoch from clock_timestamp() - xact_start) / 60)::integer as minutes
-      from pg_stat_activity
+      from pg_stat_activity s
       where datname = current_database()
         and backend_type <> 'autovacuum worker'
         and pid <> pg_backend_pid()
         and (backend_xmin is not null or backend_xid is not null)
+        and not exists (select from pg_stat_progress_vacuum v where v.pid = coalesce(s.leader_pid, s.pid))
         and xact_start < clock_timestamp() - ${minutes} * interval '1 minute'
       order by xact_start
       limit 20
@@ -121,6 +123,9 @@ export function deadRows(pool: Asks): Promise<DeadRows[]> {
   return pool.run<DeadRows[]>(
     (sql) => sql`
     select s.relname as table, s.n_live_tup as live, s.n_dead_tup as dead,
+           floor(extract(epoch from clock_timestamp() - greatest(s.last_vacuum, s.last_autovacuum)) / 60)::integer
+             as vacuumed_minutes,
+           exists (select from pg_stat_progress_vacuum v where v.relid = s.relid) as is_being_vacuumed,
            exists (select from pg_options_to_table(c.reloptions)
                    where option_name = 'autovacuum_enabled' and not option_value::boolean) as is_left_alone
     from pg_stat_user_tables s join pg_class c on c.oid = s.relid

@@ -40,5 +40,8 @@ export interface DeadRows {
   readonly table: string;
   readonly live: number;
   readonly dead: number;
+  /** Since it was vacuumed; null when it never was. */
+  readonly vacuumedMinutes: number | null;
+  readonly isBeingVacuumed: boolean;
   readonly isLeftAlone: boolean;
 }

@@ -6,12 +6,14 @@ import { chainsCheck } from '../../src/doctor/chains.js';
 import { WINDOW } from '../../src/doctor/invariants.js';
 import { lawsCheck } from '../../src/doctor/laws-check.js';
 import { encodeId } from '../../src/kernel/ids.js';
+import type { Pool } from '../../src/platform/db/db.js';
 import { Runs } from './runs.fixture.js';
 
 let runs: Runs;
 let nowMs = 0;
 
 const TIMES = { keysUntilMs: 1_000, untilMs: 2_000 };
+const NOBODY = expect.stringMatching(/^nobody is known to have been connected .* \(ended_life, lease_over, due, /);
 const silent = () => undefined;
 /** As long as everything; all of which has gone by; which lasts for so many looks. */
 const endless = () => new Budget({ monotonicMs: () => nowMs }, true);
@@ -39,14 +41,54 @@ describe('the laws', () => {
     const short = await lawsCheck(ground.pool, spent(), TIMES, silent);
     expect(short).toMatchObject({ faults: [], summary: expect.stringContaining(`runs checked: ${WINDOW}`) });
     expect(short.notes).toEqual([
+      NOBODY,
       `checked the newest ${WINDOW} of about ${2 * WINDOW + 1} runs; \`--all\` checks the rest, as the replicas do all the time`,
       `checked ${WINDOW} idempotency keys, and not the others`,
     ]);
     const lines: string[] = [];
     const whole = await lawsCheck(ground.pool, endless(), TIMES, (line) => void lines.push(line));
     expect(whole.faults.map(({ object }) => object)).toEqual([encodeId('run', oldest)]);
-    expect(whole.notes).toEqual([]);
+    expect(whole.notes).toEqual([NOBODY]);
     expect(lines.at(-1)).toBe(`laws: checked ${2 * WINDOW + 1} of about ${2 * WINDOW + 1} runs`);
+  });
+});
+
+describe('a look at the laws that takes too long', () => {
+  /** The ground's pool, on which what this is true of takes too long. */
+  const slowAt = (isSlow: (row: Record<string, unknown>) => boolean): Pool =>
+    Object.assign(Object.create(runs.ground.pool) as Pool, {
+      run: async (statement: never) => {
+        const rows: Record<string, unknown>[] = await runs.ground.pool.run(statement);
+        if (rows[0] && isSlow(rows[0])) throw Object.assign(new Error('statement timeout'), { code: '57014' });
+        return rows;
+      },
+    });
+
+  it('is told for each object that alone does so, and keeps what was found before and behind it', async () => {
+    const { sql } = runs.ground;
+    const made = [await runs.make('pending'), await runs.make('pending'), await runs.make('pending')];
+    const [before = '', slow = '', behind = ''] = made;
+    await sql.query('update live_runs set priority = 7 where run_id = any($1)', [[before, behind]]);
+    const ids = (await sql.query('select id from runs order by id desc')).rows.map(({ id }) => id as string);
+    const meets = ({ looked, last }: Record<string, unknown>) => {
+      const end = ids.indexOf(String(last));
+      return end >= ids.indexOf(slow) && end - Number(looked) < ids.indexOf(slow);
+    };
+    const check = await lawsCheck(slowAt(meets), endless(), TIMES, silent);
+    const found = check.faults.map(({ object }) => object);
+    expect(found).toEqual(expect.arrayContaining([before, behind].map((id) => encodeId('run', id))));
+    expect(check.notes).toEqual([
+      NOBODY,
+      `${encodeId('run', slow)} was not looked at: a statement about it alone takes too long`,
+    ]);
+    expect(check.summary).toContain(`runs checked: ${ids.length - 1}`);
+  });
+
+  it('at what waits is told, and the rest is looked at', async () => {
+    const waits = ({ isAnybodyAble }: Record<string, unknown>) => isAnybodyAble !== undefined;
+    const check = await lawsCheck(slowAt(waits), endless(), TIMES, silent);
+    expect(check.faults.length).toBeGreaterThan(0);
+    expect(check.notes).toEqual([expect.stringMatching(/^not looked at, since a statement took too long: .*due/)]);
   });
 });
 
@@ -62,6 +104,20 @@ describe('the chains', () => {
       );
     }
   }
+
+  it('have timestamps that are opened as far as time goes, and what is left out is said', async () => {
+    const { sql, pool, installation } = runs.ground;
+    await sql.query(
+      `insert into audit_anchors (chain_id, seq, link, at, ref, token)
+       select chain_id, seq, link, '2026-03-02T09:00:00Z', 'https://tsa.example/', 'x' from audit_entries
+       where chain_id = $1 and seq = 1`,
+      [installation],
+    );
+    const none = await chainsCheck(pool, spent(), 1_000, silent);
+    expect(none.faults).toEqual([]);
+    expect(none.notes).toContain('opened 0 of 1 outside timestamps; `--all` opens the rest');
+    await sql.query('delete from audit_anchors');
+  });
 
   it('are verified from the newest entry back, across windows, and what is left out is said', async () => {
     const { ground } = runs;
@@ -92,6 +148,12 @@ describe('the chains', () => {
     expect(back.faults.map(({ object }) => object)).toEqual([ground.chain]);
     await ground.sql.query('delete from audit_heads where chain_id = $1', [ground.chain]);
     const gone = await chainsCheck(ground.pool, spent(), 1_000, silent);
-    expect(gone.faults.map(({ object }) => object)).toEqual([ground.chain]);
+    expect(gone.faults).toEqual([
+      expect.objectContaining({ object: ground.chain, what: `the audit chain ${ground.chain} is gone` }),
+    ]);
+    await ground.sql.query('delete from audit_heads where chain_id = $1', [ground.installation]);
+    await ground.sql.query('delete from audit_entries where chain_id = $1', [ground.installation]);
+    const both = await chainsCheck(ground.pool, spent(), 1_000, silent);
+    expect(both.faults.map(({ object }) => object).sort()).toEqual([ground.installation, ground.chain].sort());
   });
 });

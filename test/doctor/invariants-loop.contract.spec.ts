@@ -35,7 +35,7 @@ beforeEach(async () => {
     },
   };
   const note = (fields: unknown, text: string) => void told.push({ ...(fields as object), text });
-  loop = new InvariantsLoop(counting, { error: note, info: note } as never, { monotonicMs: () => nowMs });
+  loop = new InvariantsLoop(counting, { error: note, warn: note, info: note } as never, { monotonicMs: () => nowMs });
 });
 
 /** Steps as the runner does, with the time between that the loop asks for. */
@@ -133,6 +133,113 @@ describe('the loop over the laws', () => {
         ['key_owner', 1],
       ]),
     );
+  });
+});
+
+describe('a look that takes too long', () => {
+  /** A pool on which a statement that meets this object takes too long. */
+  const slowAt = (isSlow: (rows: unknown) => boolean): Pick<Pool, 'run'> => ({
+    run: async (statement) => {
+      const rows = await runs.ground.pool.run(statement);
+      if (isSlow(rows)) {
+        throw Object.assign(new Error('canceling statement due to statement timeout'), { code: '57014' });
+      }
+      return rows as never;
+    },
+  });
+  const on = (pool: Pick<Pool, 'run'>) => {
+    const note = (fields: unknown, text: string) => void told.push({ ...(fields as object), text });
+    loop = new InvariantsLoop(pool, { error: note, warn: note, info: note } as never, { monotonicMs: () => nowMs });
+  };
+  const lookedAt = (rows: unknown): number | undefined => (rows as { looked?: number }[])[0]?.looked;
+  const codes = () => told.map(({ code, object }) => [code, object]);
+
+  it('is made in halves, and the one object that takes too long is left behind and told once', async () => {
+    const [oldest, slow] = [await runs.make('pending'), await runs.make('pending')];
+    await runs.ground.submit(...Array.from({ length: 9 }, () => ({})));
+    const { rows } = await runs.ground.sql.query('select id from runs order by id desc');
+    const ids = rows.map(({ id }) => id as string);
+    const sees = (found: unknown) => {
+      const [row] = found as { looked?: number; last?: string }[];
+      if (row?.looked === undefined || row.last === undefined || row.looked === 0) return false;
+      const last = ids.indexOf(row.last);
+      const at = ids.indexOf(slow);
+      return last >= at && last - row.looked < at;
+    };
+    on(slowAt(sees));
+    await breaking(oldest);
+    await steps(20 * A_CYCLE);
+    expect(loop.counts()).toEqual(new Map([['live_copies', 1]]));
+    expect(codes().sort()).toEqual([
+      ['invariant_unchecked', encodeId('run', slow)],
+      ['invariant_violated', encodeId('run', oldest)],
+    ]);
+  });
+
+  it('at what waits, or at keys, gives the turn to the others', async () => {
+    const id = await runs.make('pending');
+    await runs.ground.submit({ key: 'slow' });
+    await breaking(id);
+    on(
+      slowAt(
+        (rows) => lookedAt(rows) === undefined && (rows as { key?: string; runId?: string }[])[0]?.runId !== undefined,
+      ),
+    );
+    await steps(12 * A_CYCLE);
+    expect(codes()).toEqual([
+      ['invariant_violated', encodeId('run', id)],
+      ['invariant_unchecked', expect.stringContaining('"key":"slow"')],
+    ]);
+    told = [];
+    on(slowAt((rows) => (rows as { isAnybodyAble?: boolean }[])[0]?.isAnybodyAble !== undefined));
+    await steps(2 * A_CYCLE);
+    expect(codes()).toEqual([
+      ['invariant_unchecked', 'standing'],
+      ['invariant_violated', encodeId('run', id)],
+    ]);
+  });
+
+  it('a second time is made in halves too, and keeps nobody else from theirs', async () => {
+    const [first, second] = [await runs.make('pending'), await runs.make('pending')];
+    await breaking(first);
+    await breaking(second);
+    let isSlow = false;
+    let asked = 0;
+    const again = (rows: unknown) => {
+      const [row] = rows as { looked?: number; last?: string }[];
+      if (!isSlow || row?.looked === undefined) return false;
+      asked += 1;
+      return row.looked > 1 || row.last === second;
+    };
+    on(slowAt(again));
+    await loop.step();
+    await loop.step();
+    isSlow = true;
+    for (let i = 0; i < 3; i += 1) {
+      nowMs += loop.intervalMs();
+      await loop.step();
+    }
+    expect(asked, 'both at once, and each').toBe(3);
+    expect(codes()).toEqual([['invariant_violated', encodeId('run', first)]]);
+    expect(loop.intervalMs(), 'no suspicion is left over').toBe(30_000);
+    isSlow = false;
+    await steps(2 * A_CYCLE);
+    expect(loop.counts()).toEqual(new Map([['live_copies', 2]]));
+  });
+
+  it('or fails otherwise is told by failing, and the next turn is that of another', async () => {
+    let asked = 0;
+    on({
+      run: async () => {
+        asked += 1;
+        throw Object.assign(new Error('permission denied'), { code: '42501' });
+      },
+    });
+    const turnOf = () => (loop as unknown as { turn: number }).turn;
+    for (let i = 1; i <= A_CYCLE; i += 1) {
+      await expect(loop.step()).rejects.toThrow('permission denied');
+      expect([asked, turnOf()]).toEqual([i, i]);
+    }
   });
 });
 

@@ -108,6 +108,27 @@ const BREAKS: readonly (readonly [law: LawName, what: string, way: Way, sql: str
     ['end_event'],
   ],
   ['audit_end', 'another exit code', 'succeeded', 'update runs set exit_code = 7 where id = $1', ['end_event']],
+  ['end_event', 'another detail', 'succeeded', `update runs set end_detail = 'nothing to see' where id = $1`],
+  ['audit_submit', 'another name', 'pending', `update runs set name = 'other' where id = $1`],
+  [
+    'audit_submit',
+    'another principal',
+    'pending',
+    `update runs set principal = principal || '{"id":"tok_other"}' where id = $1`,
+  ],
+  [
+    'audit_submit',
+    'another name of the principal',
+    'pending',
+    `update runs set principal = principal || '{"name":"other"}' where id = $1`,
+  ],
+  [
+    'audit_submit',
+    'a principal without a name',
+    'pending',
+    `update runs set principal = principal - 'name' where id = $1`,
+  ],
+  ['audit_end', 'another worker', 'succeeded', `update runs set worker_id = '${UNKNOWN}' where id = $1`],
   ['audit_end', 'another who ended it', 'succeeded', `update runs set end_by = 'wrk_other' where id = $1`],
   [
     'audit_end',
@@ -226,6 +247,28 @@ describe('the laws of runs', () => {
     } while (before !== undefined);
     expect(seen.reduce((sum, n) => sum + n, 0)).toBe(rows.length);
     expect(seen.slice(0, -1).every((n) => n === 7)).toBe(true);
+  });
+});
+
+describe('what entries say', () => {
+  it('is compared to its end: 12 is not 127', async () => {
+    const id = await runs.make('succeeded', { state: 'failed', code: 'tool_failed', exitCode: 127 });
+    expect(await brokenBy(id)).toEqual([]);
+    await runs.ground.sql.query('update runs set exit_code = 12 where id = $1', [id]);
+    await runs.ground.sql.query(
+      `update run_events set data = data || '{"exitCode":12}' where run_id = $1 and type = 'run.ended'`,
+      [id],
+    );
+    expect(await brokenBy(id)).toEqual(['audit_end']);
+  });
+
+  it('is compared as JSON writes it, and what is null is not there', async () => {
+    const name = 'a "quoted"\n\u0001\\ näme — 名, "name":"other"';
+    const principal = { type: 'token' as const, id: 'tok_1', name: 'x","principal":"tok_2' };
+    const [run] = await runs.ground.submit({ name, principal });
+    expect(await brokenBy(run?.id ?? '')).toEqual([]);
+    await runs.ground.sql.query('update runs set name = null where id = $1', [run?.id]);
+    expect(await brokenBy(run?.id ?? '')).toEqual(['audit_submit']);
   });
 });
 

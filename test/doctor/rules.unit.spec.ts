@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ConnectedLife } from '../../src/doctor/replicas.js';
 import { partitionsCheck, replicasCheck } from '../../src/doctor/replicas.rules.js';
-import type { ServerFacts } from '../../src/doctor/server.js';
+import type { DeadRows, ServerFacts } from '../../src/doctor/server.js';
 import { connectionsCheck, databaseCheck, schemaCheck, vacuumCheck } from '../../src/doctor/server.rules.js';
 import type { Check } from '../../src/kernel/diagnosis.js';
 
@@ -14,6 +14,14 @@ const SERVER: ServerFacts = {
   hiddenSessions: 0,
   isAutovacuumOn: true,
 };
+const TABLE: DeadRows = {
+  table: 'live_runs',
+  live: 50_000,
+  dead: 900_000,
+  vacuumedMinutes: 60,
+  isBeingVacuumed: false,
+  isLeftAlone: false,
+};
 const KEY = 'sha256:current';
 const LIFE: ConnectedLife = {
   id: '01890000-0000-7000-8000-000000000001',
@@ -23,6 +31,9 @@ const LIFE: ConnectedLife = {
   signs: KEY,
   clockAheadMs: 3,
   ageMinutes: 300,
+  startedAtMs: 1_000_000,
+  seenAtMs: 19_000_000,
+  ttlMs: 30_000,
 };
 const other = (over: Partial<ConnectedLife>): ConnectedLife => ({ ...LIFE, name: 'two', ...over });
 const faults = (check: Check) => check.faults.map(({ what, remedy }) => `${what}; ${remedy}`);
@@ -104,13 +115,31 @@ describe('vacuum', () => {
   });
 
   it('is missed where it is off, and where rows died that nobody removed', () => {
-    const row = { table: 'live_runs', live: 50_000, dead: 100_000, isLeftAlone: false };
-    expect(faults(vacuumCheck([], [row], SERVER))).toEqual([]);
-    expect(faults(vacuumCheck([], [{ ...row, dead: 100_001 }], SERVER))).toEqual([
-      expect.stringContaining('100001 dead rows'),
+    const row = { ...TABLE, dead: 100_000 };
+    const holder = { kind: 'slot', name: 'old', isActive: false, transactions: 5 } as const;
+    const dead = (...told: string[]) => told.filter((text) => text.includes('dead rows beside'));
+    expect(dead(...faults(vacuumCheck([holder], [row], SERVER)))).toEqual([]);
+    expect(dead(...faults(vacuumCheck([holder], [{ ...row, dead: 100_001 }], SERVER)))).toEqual([
+      expect.stringMatching(/^live_runs has 100001 dead rows beside 50000 others, and was vacuumed 60 minutes ago; /),
     ]);
     expect(faults(vacuumCheck([], [{ ...row, isLeftAlone: true }], SERVER))).toHaveLength(1);
     expect(faults(vacuumCheck([], [], { ...SERVER, isAutovacuumOn: false }))).toHaveLength(1);
+  });
+});
+
+describe('dead rows that nothing keeps', () => {
+  it('are gone with the next round of autovacuum, whatever a burst left behind', () => {
+    expect(faults(vacuumCheck([], [TABLE], SERVER))).toEqual([]);
+  });
+
+  it.each([
+    [{ vacuumedMinutes: 5 }, 1],
+    [{ vacuumedMinutes: null }, 1],
+    [{ vacuumedMinutes: 4 }, 0],
+    [{ isBeingVacuumed: true }, 0],
+    [{ live: 2_000_000 }, 0],
+  ])('in their millions, %o: %i faults', (over, n) => {
+    expect(faults(vacuumCheck([], [{ ...TABLE, dead: 1_000_001, ...over }], SERVER))).toHaveLength(n);
   });
 });
 
@@ -153,6 +182,17 @@ describe('replicas', () => {
     expect(faults(replicasCheck([LIFE, other({ name: 'one' })], KEY))).toEqual([
       '2 connected processes are called one; give each its own CAPSTAN_NAME',
     ]);
+  });
+
+  it('have one life after the other under a name, though the lease of one that was killed is not over', () => {
+    const killed = other({ name: 'one', version: '0.9.0', signs: 'sha256:old', clockAheadMs: 60_000 });
+    const next = { ...LIFE, startedAtMs: killed.seenAtMs + 1_000, seenAtMs: killed.seenAtMs + 5_000, ageMinutes: 0 };
+    const check = replicasCheck([killed, next], KEY);
+    expect(faults(check)).toEqual([]);
+    expect(check.summary).toBe('1 connected, version 1.0.0');
+    const lastAt = (ms: number) => [{ ...killed, seenAtMs: next.startedAtMs + ms }, next];
+    expect(faults(replicasCheck(lastAt(10_000), KEY)), 'a renewal on its way').toEqual([]);
+    expect(faults(replicasCheck(lastAt(10_001), KEY))[0]).toMatch(/^2 connected processes are called one; /);
   });
 
   it('make partitions ahead; where none has run for a while nobody does', () => {

@@ -6,6 +6,7 @@ import { appliedMigrations, connectionUse, deadRows, serverFacts, vacuumHolders 
 import { Pool } from '../../src/platform/db/db.js';
 import { knownMigrations } from '../../src/platform/db/migrate.js';
 import { createDatabase, type TestDatabase } from '../database.js';
+import { until } from '../server.js';
 
 let db: TestDatabase;
 let pool: Pool;
@@ -62,6 +63,40 @@ describe('vacuum', () => {
     });
     expect(await vacuumHolders(pool, 5, 1_000_000), 'for less than five minutes').toEqual([]);
     await Promise.all([reader.end(), writer.end(), idle.end()]);
+  });
+
+  it('is not held back by a vacuum that takes long', async () => {
+    const slow = await sessionNamed('slow');
+    await slow.query('create table wide as select repeat($1, 500) as text from generate_series(1, 5000)', ['x']);
+    await slow.query('set vacuum_cost_delay = 100; set vacuum_cost_limit = 1');
+    const { rows } = await slow.query('select pg_backend_pid() as pid');
+    const ended = slow.query('vacuum wide').catch(({ code }: { code: string }) => code);
+    const session = await db.session();
+    await until('it vacuums, with a snapshot of its own', async () => {
+      const { rows: found } = await session.query(
+        `select 1 from pg_stat_progress_vacuum join pg_stat_activity using (pid)
+         where pid = $1 and (backend_xmin is not null or backend_xid is not null)`,
+        [rows[0].pid],
+      );
+      return found.length > 0;
+    });
+    expect(await vacuumHolders(pool, 0, 1_000_000)).toEqual([]);
+    await session.query('select pg_cancel_backend($1)', [rows[0].pid]);
+    expect(await ended, 'it was at it all the time').toBe('57014');
+    await slow.end();
+  });
+
+  it('tells when it came last, and where it is', async () => {
+    const session = await db.session();
+    await session.query('vacuum workers');
+    const found = await until(
+      'its statistics are there',
+      async () =>
+        (await deadRows(pool)).filter(
+          ({ table, vacuumedMinutes }) => table === 'workers' && vacuumedMinutes !== null,
+        )[0],
+    );
+    expect(found).toMatchObject({ vacuumedMinutes: 0, isBeingVacuumed: false });
   });
 
   it('is seen to be off for a table', async () => {

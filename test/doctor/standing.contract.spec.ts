@@ -66,6 +66,7 @@ describe('a life', () => {
     const id = await runs.make(way);
     const holder = await holderOf(id);
     await runs.lose(holder);
+    await keeper.query('select 1');
     expect(await found(), 'a janitor has its time').toEqual([]);
     await sql.query(`update workers set ended_at = ${ago} where id = $1`, [holder]);
     expect(await found()).toEqual([['ended_life', encodeId('run', id)]]);
@@ -108,6 +109,42 @@ describe('what waits', () => {
     expect(await found()).toEqual([]);
     await sql.query(`update live_runs set claimed_at = ${ago} where run_id = $1`, [id]);
     expect(await found()).toEqual([['claim_moves_on', encodeId('run', id)]]);
+  });
+
+  it('is judged where leases are long and renewed seldom, up to the last renewal', async () => {
+    const { sql } = runs.ground;
+    const id = await runs.make('flagged');
+    const holder = await holderOf(id);
+    await sql.query(`update live_runs set cancel_requested_at = ${ago} where run_id = $1`, [id]);
+    const seen = (what: string) =>
+      sql.query(
+        `update workers set ttl_ms = 600000, lease_until = clock_timestamp() + interval '10 min' - $2::interval
+                 where id = $1`,
+        [holder, what],
+      );
+    await seen('4 min');
+    expect(await found()).toEqual([['cancel_heeded', encodeId('run', id)]]);
+    await seen('6 min');
+    expect(await found()).toEqual([]);
+  });
+
+  it('is judged by what was late when somebody last renewed', async () => {
+    const { sql } = runs.ground;
+    const id = await runs.make('pending');
+    await sql.query(`update live_runs set not_before = clock_timestamp() - $2 * interval '1 ms' where run_id = $1`, [
+      id,
+      LATE_MS / 2,
+    ]);
+    await until('it is late by now', async () => {
+      const { rows } = await sql.query(
+        `select not_before < clock_timestamp() - $2 * interval '1 ms' as late from live_runs where run_id = $1`,
+        [id, LATE_MS],
+      );
+      return rows[0].late;
+    });
+    expect(await found(), 'nobody was there since').toEqual([]);
+    await keeper.query('select 1');
+    expect(await found()).toEqual([['due', encodeId('run', id)]]);
   });
 
   it('may wait as long as it takes where nobody has been there for all that time', async () => {

@@ -2675,11 +2675,15 @@ export const MUTATIONS = [
     'r.organization_id <> r.organization_id as',
   ]),
   mutation('laws: lateness is judged though nobody could act', STANDING, LAWS_STANDING, [
-    'as somebody\n    )',
-    'or true as somebody\n    )',
+    'db_clock() - (clock_timestamp() - max(s.state_change)) as until',
+    'coalesce(db_clock() - (clock_timestamp() - max(s.state_change)), db_clock()) as until',
+  ]),
+  mutation('laws: lateness is judged by now, though nobody has been there since', STANDING, LAWS_STANDING, [
+    'db_clock() - (clock_timestamp() - max(s.state_change)) as until',
+    'case when max(s.state_change) is not null then db_clock() end as until',
   ]),
   mutation('laws: a keeper that has just come could have acted', STANDING, LAWS_STANDING, [
-    'and s.backend_start < clock_timestamp() - ${late}::interval',
+    'and s.backend_start < s.state_change - ${late}::interval',
     '',
   ]),
   mutation('laws: a lease is late before a janitor has rested', STANDING, LAWS_STANDING, [' - rest.after_a_jump', '']),
@@ -2688,12 +2692,12 @@ export const MUTATIONS = [
     'h.cancel_requested_at',
   ]),
   mutation('laws: an ended life may hold runs', STANDING, LAWS_STANDING, [
-    'h.ended_at < db_clock() - ${late}::interval',
-    'h.ended_at < db_clock() - 100000 * ${late}::interval',
+    'h.ended_at < able.until - ${late}::interval',
+    'h.ended_at < able.until - 100000 * ${late}::interval',
   ]),
   mutation('laws: a life that has just ended may hold nothing', STANDING, LAWS_STANDING, [
-    'h.ended_at < db_clock() - ${late}::interval',
-    'h.ended_at < db_clock()',
+    'h.ended_at < able.until - ${late}::interval',
+    'h.ended_at < able.until',
   ]),
   mutation('laws: the loop believes one look', LAWS_LOOP, LAWS_LOOPED, [
     '      isConfirmed: false,',
@@ -2710,9 +2714,64 @@ export const MUTATIONS = [
     'counts.get(law) ?? 0)',
     'counts.get(law) ?? Number.NaN)',
   ]),
-  mutation('laws: a look that always takes too long is never told', LAWS_LOOP, LAWS_LOOPED, [
-    'if (!isTimeout(error) || this.width === 1) throw error;',
+  mutation('laws: a run that takes too long stops the loop', LAWS_LOOP, LAWS_LOOPED, [
+    'this.before = await nextRun(this.pool, this.before);',
+    'await nextRun(this.pool, this.before);',
+  ]),
+  mutation('laws: a key that takes too long stops the loop', LAWS_LOOP, LAWS_LOOPED, [
+    'this.afterKey = await nextKey(this.pool, this.afterKey);',
+    'await nextKey(this.pool, this.afterKey);',
+  ]),
+  mutation('laws: a window that takes too long is left out', LAWS_LOOP, LAWS_LOOPED, [
+    'else if (this.width === 1) await',
+    'else if (this.width >= 1) await',
+  ]),
+  mutation('laws: what takes too long is told in each round', LAWS_LOOP, LAWS_LOOPED, ['this.untold.has(name) ||', '']),
+  mutation('laws: what can not be looked at again keeps the turn', LAWS_LOOP, LAWS_LOOPED, [
+    'if (isTimeout(error) || !isTransient(error)) this.giveWay(watched);',
+    '',
+  ]),
+  mutation('laws: of several runs that take too long again one hides the others', LAWS_LOOP, LAWS_LOOPED, [
+    'if (runs.length > 1) {',
+    'if (runs.length > 100_000) {',
+  ]),
+  mutation('laws: a look that fails keeps the turn', LAWS_LOOP, LAWS_LOOPED, [
     'if (!isTimeout(error)) throw error;',
+    'if (!isTimeout(error)) { this.turn -= 1; throw error; }',
+  ]),
+  ...[
+    ['an exit code is compared by how it begins', "sql`r.exit_code || ','`", 'sql`r.exit_code::text`'],
+    [
+      'the worker of an end is not compared',
+      'sql`to_json(worker.object)::text`',
+      'sql`to_json(substring(a.claim from \'"worker":"([^"]*)\'))::text`',
+    ],
+    ['the name of a run is not compared', "    and ${saysMember(sql, 'name', sql`to_json(r.name)::text`)}\n", ''],
+    [
+      'the detail of an end is not compared',
+      "                   and e.data ->> 'detail' is not distinct from r.end_detail\n",
+      '',
+    ],
+  ].map(([name, ...edit]) => mutation(`laws: ${name}`, RUN_LAWS, LAWS_BROKEN, edit)),
+  mutation('laws: who submitted is not compared', RUN_LAWS, LAWS_BROKEN, [
+    "    and ${saysMember(sql, 'principal', sql`to_json(r.principal ->> 'id')::text`)}\n",
+    '',
+  ]),
+  mutation('laws: holders with long leases are away', 'src/doctor/connected.sql.ts', LAWS_STANDING, [
+    'greatest(${CONNECTED_MS}::integer, w.ttl_ms / 2)',
+    '${CONNECTED_MS}::integer',
+  ]),
+  mutation('laws: the doctor stops at a run that takes too long', 'src/doctor/laws-check.ts', DOCTOR_BUDGET, [
+    '      place = behind;\n',
+    '      break;\n',
+  ]),
+  mutation('laws: the doctor does not say what it left behind', 'src/doctor/laws-check.ts', DOCTOR_BUDGET, [
+    '      result.tooLong.push(nameOf(behind));\n',
+    '',
+  ]),
+  mutation('laws: the doctor does not say that nobody was able', 'src/doctor/laws-check.ts', DOCTOR_BUDGET, [
+    "standing.isAnybodyAble ? 'judged' : 'nobody'",
+    "standing.isAnybodyAble ? 'judged' : 'judged'",
   ]),
   // the doctor
   mutation('doctor: may write', 'src/doctor/diagnose.ts', DOCTOR, ['    isReadOnly,\n', '']),
@@ -2743,6 +2802,44 @@ export const MUTATIONS = [
   mutation('doctor: takes no look at heads', 'src/doctor/chains.ts', DOCTOR_BUDGET, [
     'fault: breakOf(stand, undefined)',
     'fault: undefined',
+  ]),
+  mutation('doctor: the chain of the installation is not missed', 'src/doctor/chains.ts', DOCTOR_BUDGET, [
+    'missing === undefined ? []',
+    'missing !== null ? []',
+  ]),
+  mutation('doctor: leaves out timestamps in silence', 'src/doctor/chains.ts', DOCTOR_BUDGET, [
+    'opened < timestamps &&',
+    'opened < 0 &&',
+  ]),
+  mutation('doctor: a process that was killed lives beside the next', 'src/doctor/replicas.rules.ts', DOCTOR_RULES, [
+    '!isReplaced(life, connected)',
+    'life === life',
+  ]),
+  mutation(
+    'doctor: a process that was killed lives beside the next, in reality',
+    'src/doctor/replicas.rules.ts',
+    'test/doctor/replicas-busy.process.spec.ts',
+    ['!isReplaced(life, connected)', 'life === life'],
+  ),
+  mutation(
+    'doctor: what lives beside another of its name is taken for dead',
+    'src/doctor/replicas.rules.ts',
+    DOCTOR_RULES,
+    [' && life.seenAtMs <= startedAtMs + life.ttlMs / 3', ''],
+  ),
+  mutation(
+    'doctor: dead rows between two rounds of autovacuum are a fault',
+    'src/doctor/server.rules.ts',
+    DOCTOR_RULES,
+    [' && (isHeldBack || isLeftAlone || isMissed(each))', ''],
+  ),
+  mutation('doctor: dead rows that are being removed are a fault', 'src/doctor/server.rules.ts', DOCTOR_RULES, [
+    '!isBeingVacuumed && ',
+    '',
+  ]),
+  mutation('doctor: a long vacuum holds vacuum back', 'src/doctor/server.sql.ts', DOCTOR_SERVER, [
+    '        and not exists (select from pg_stat_progress_vacuum v where v.pid = coalesce(s.leader_pid, s.pid))\n',
+    '',
   ]),
   mutation('doctor: an upgrade is a fault', 'src/doctor/replicas.rules.ts', DOCTOR_RULES, [
     ' || minutes <= UPGRADE_MINUTES',
