@@ -5,7 +5,7 @@
  */
 
 /** One look is begun this often, or as soon as the one before was answered when that took longer. */
-export const LOOK_EVERY_MS = 1_000;
+export const LOOK_EVERY_MS = 1_200;
 /** After a look that failed. */
 export const LOOK_AGAIN_MS = 250;
 export const TICK_MS = 250;
