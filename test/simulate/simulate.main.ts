@@ -8,6 +8,7 @@ import { startServer } from './server.js';
 const SEEDS = new URL('./test/simulate/seeds/', `file://${process.cwd()}/`);
 const MINUTE_MS = 60_000;
 const TELL_EVERY_MS = 10_000;
+const EXIT_INTERRUPTED = 130;
 
 const HELP = `npm run simulate -- [options]
 
@@ -22,7 +23,7 @@ Progress goes to stderr. A history that breaks a law is made small, printed, and
   --json         one line of JSON on stdout at the end
   --help         this
 
-Exit status: 0 when every law held, 1 when one broke, 2 when an option is wrong. Ctrl-C ends it in order.
+Exit status: 0 when every law held, 1 when one broke, 2 when an option is wrong, 130 when every law held up to a Ctrl-C.
 `;
 
 interface Options {
@@ -106,7 +107,8 @@ export async function simulate(args: string[]): Promise<number> {
   const stop = () => {
     isStopping = true;
   };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
+  // npm passes on a Ctrl-C that the terminal has sent to all already: it may come twice.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop);
   const { seed, replicas, lanes, minutes, shrinkForMs } = options;
   process.stderr.write(`seed ${seed}, ${replicas} replicas, ${lanes} lanes, ${minutes} minutes\n`);
   const server = await startServer();
@@ -132,7 +134,8 @@ export async function simulate(args: string[]): Promise<number> {
     const broken = failure && { seed: failure.seed, law: failure.law, fact: failure.fact };
     if (options.json)
       process.stdout.write(`${JSON.stringify({ seed, replicas, histories, steps, seconds, broken })}\n`);
-    return failure ? 1 : 0;
+    if (failure) return 1;
+    return isStopping ? EXIT_INTERRUPTED : 0;
   } finally {
     await server.stop();
   }
