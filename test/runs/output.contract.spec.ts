@@ -109,7 +109,7 @@ describe('appendOutputIfHeld', () => {
       () => Promise.all([finishIfHeld(ground.pool, worker, [ground.finish(id, worker)])]),
       'rollback',
     );
-    expect(finished).toEqual([{ runId: id }]);
+    expect(finished).toMatchObject([{ runId: id }]);
   });
 
   it('one stream can be read alone', async () => {
