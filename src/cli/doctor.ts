@@ -1,5 +1,5 @@
 /** `doctor`: whether an installation is healthy, asked of its database itself. What is looked at is handed in. */
-import type { Check, Diagnosis, OnProgress } from '../kernel/diagnosis.js';
+import type { Check, Diagnosis, Fault, OnProgress } from '../kernel/diagnosis.js';
 import type { Environment } from '../platform/config/setting.js';
 import type { ClientCommands } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
@@ -38,9 +38,7 @@ async function doctor(session: Session, diagnose: Diagnose, isAll: boolean): Pro
     throw new Failure('usage', { title: 'settings', detail: diagnosis.faults.join('; '), code: 'settings' });
   }
   if (diagnosis.kind === 'unreachable') {
-    throw new Failure('unable', { title: 'database', detail: diagnosis.why, code: 'unavailable' }, [
-      'the doctor needs DATABASE_URL, or CAPSTAN_DATA_DIR with an embedded installation',
-    ]);
+    throw new Failure('unable', { title: 'database', detail: diagnosis.why, code: 'unavailable' });
   }
   const { checks } = diagnosis;
   const ok = checks.every(({ faults }) => faults.length === 0);
@@ -51,8 +49,27 @@ async function doctor(session: Session, diagnose: Diagnose, isAll: boolean): Pro
 
 async function print(printer: Printer, { name, summary, faults, notes }: Check): Promise<void> {
   if (faults.length === 0 && summary !== '') await printer.verdict('ok', name, summary);
-  for (const { what, remedy } of faults) await printer.verdict('fault', name, `${what}; ${remedy}`);
+  for (const line of linesOf(faults)) await printer.verdict('fault', name, line);
   for (const note of notes) await printer.verdict('note', name, note);
+}
+
+/** Of each law: so many faults, with what to do beside the first alone. */
+const SHOWN_OF_A_LAW = 3;
+
+function linesOf(faults: readonly Fault[]): string[] {
+  const laws = new Map<Fault | string, Fault[]>();
+  for (const fault of faults) {
+    const same = laws.get(fault.law ?? fault);
+    if (same) same.push(fault);
+    else laws.set(fault.law ?? fault, [fault]);
+  }
+  return [...laws].flatMap(([law, all]) => {
+    const more = all.length - SHOWN_OF_A_LAW;
+    return [
+      ...all.slice(0, SHOWN_OF_A_LAW).map(({ what, remedy }, i) => (i === 0 ? `${what}; ${remedy}` : what)),
+      ...(more > 0 ? [`… and ${more} more of the law ${law}; --json tells each`] : []),
+    ];
+  });
 }
 
 const SHOW_EVERY_MS = 200;

@@ -13,7 +13,7 @@ import { DataDirError } from '../platform/postgres/data-directory.js';
 import { systemTiming } from '../platform/time.js';
 import { Budget } from './budget.js';
 import { examine, LONGEST_STATEMENT_MS } from './doctor.service.js';
-import { serverFacts } from './server.sql.js';
+import { NotGranted, serverFacts } from './server.sql.js';
 
 /** What is found is told; nothing is logged beside it. */
 const log = createLogger('silent');
@@ -85,10 +85,11 @@ async function through<T>(url: string, isReadOnly: boolean, work: (pool: Pool) =
 /** One line; the driver names host and role in it, never a password. */
 function whyUnreachable(error: unknown): string | undefined {
   const text = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-  if (error instanceof DataDirError) return text;
+  if (error instanceof DataDirError || error instanceof NotGranted) return text;
   const code = errorCode(error) ?? '';
-  // 28…: who we are isn't known there; 3D000: there is no such database; 08P01: a pooler that refuses our parameters.
-  if (isTransient(error) || /^(28|3D|08)/.test(code))
+  // 28…: who we are isn't known there; 3D000: there is no such database; 42501: we may not connect to it; 08P01: a pooler
+  // that refuses our parameters.
+  if (isTransient(error) || /^(28|3D|08|42501)/.test(code))
     return code === '' || text.includes(code) ? text : `${text} (${code})`;
   return undefined;
 }

@@ -8,13 +8,16 @@ import type { Check, OnProgress } from '../kernel/diagnosis.js';
 import { errorCode, isTimeout, type Pool } from '../platform/db/db.js';
 import { knownMigrations } from '../platform/db/migrate.js';
 import type { Budget } from './budget.js';
+import { partFaults, stateFaults } from './catalog.rules.js';
+import { schemaParts, schemaState } from './catalog.sql.js';
 import { chainsCheck } from './chains.js';
 import { lawsCheck } from './laws-check.js';
 import { partitionsCheck, replicasCheck } from './replicas.rules.js';
 import { connectedLives, missingPartitions } from './replicas.sql.js';
+import { SCHEMA_PARTS } from './schema-parts.js';
 import type { ServerFacts } from './server.js';
 import { connectionsCheck, databaseCheck, schemaCheck, vacuumCheck } from './server.rules.js';
-import { appliedMigrations, connectionUse, deadRows, vacuumHolders } from './server.sql.js';
+import { appliedMigrations, connectionUse, deadRows, hiddenSnapshots, vacuumHolders } from './server.sql.js';
 
 /** Of one statement: a window of entries or runs takes a tenth of it. */
 export const LONGEST_STATEMENT_MS = 1_500;
@@ -35,17 +38,17 @@ export interface DoctorOptions {
 export async function examine(pool: Pool, facts: ServerFacts, options: DoctorOptions): Promise<Check[]> {
   const { budget, onProgress } = options;
   const schema = schemaCheck(await appliedMigrations(pool), await knownMigrations());
+  const isOurs = schema.faults.length === 0;
   const checks = [
     databaseCheck(facts),
-    schema,
+    isOurs ? await looked('schema', () => lookAtSchema(pool, schema)) : schema,
     await looked('connections', async () => connectionsCheck(await connectionUse(pool), facts)),
     await looked('vacuum', async () => {
       const holders = await vacuumHolders(pool, OLD_SNAPSHOT_MINUTES, OLD_SNAPSHOT_TRANSACTIONS);
-      return vacuumCheck(holders, await deadRows(pool), facts);
+      return vacuumCheck(holders, await deadRows(pool), facts, await hiddenSnapshots(pool));
     }),
   ];
-  if (schema.faults.length > 0)
-    return [...checks, untold('laws', 'not checked: the schema is not that of this program')];
+  if (!isOurs) return [...checks, untold('laws', 'not checked: the schema is not that of this program')];
   return [
     ...checks,
     await looked('replicas', () => lookAtReplicas(pool)),
@@ -55,6 +58,13 @@ export async function examine(pool: Pool, facts: ServerFacts, options: DoctorOpt
     ),
     await looked('audit', () => chainsCheck(pool, budget, CHAINS_UNTIL_MS, onProgress)),
   ];
+}
+
+/** What its migrations made, beside that they were applied. */
+async function lookAtSchema(pool: Pool, schema: Check): Promise<Check> {
+  const faults = partFaults(SCHEMA_PARTS, await schemaParts(pool));
+  const state = await looked('schema', async () => ({ ...schema, faults: stateFaults(await schemaState(pool)) }));
+  return { ...schema, faults: [...faults, ...state.faults], notes: state.notes };
 }
 
 async function lookAtReplicas(pool: Pool): Promise<Check> {

@@ -1,6 +1,6 @@
 /** What is wrong with a server, from what it says of itself. Pure. */
 import type { Check, Fault } from '../kernel/diagnosis.js';
-import type { ConnectionUse, DeadRows, Holder, ServerFacts } from './server.js';
+import type { ConnectionUse, DeadRows, HiddenSnapshots, Holder, ServerFacts } from './server.js';
 
 const OLDEST_SERVER = 150_000;
 /** Of the connections that there may be. */
@@ -9,6 +9,8 @@ const NEARLY_ALL = 0.9;
 const MANY_DEAD = 100_000;
 /** A burst leaves fewer behind between two rounds, which are a minute apart. */
 const PILED_UP = 1_000_000;
+/** Whoever asks for the rows of more transactions than these has done so for too long, even where they are many. */
+const OLD_TRANSACTIONS = 1_000_000;
 /** A round of autovacuum has come by then, however late. */
 const ROUND_MINUTES = 5;
 
@@ -62,7 +64,7 @@ export function schemaCheck(applied: readonly string[] | undefined, known: reado
   return { name: 'schema', summary: `at ${known.at(-1)}, as this program has it`, faults, notes: [] };
 }
 
-export function connectionsCheck(uses: readonly ConnectionUse[], { hiddenSessions }: ServerFacts): Check {
+export function connectionsCheck(uses: readonly ConnectionUse[], { hiddenSessions, role }: ServerFacts): Check {
   const faults = uses
     .filter(({ used, most }) => used >= most * NEARLY_ALL)
     .map(({ bound, used, most, who }) => ({
@@ -77,7 +79,7 @@ export function connectionsCheck(uses: readonly ConnectionUse[], { hiddenSession
     notes:
       hiddenSessions === 0
         ? []
-        : [`sessions of other roles that can't be looked into: ${hiddenSessions}; grant pg_read_all_stats for that`],
+        : [`sessions of other roles that can't be looked into: ${hiddenSessions}; ${grantLooks(role)}`],
   };
 }
 
@@ -87,12 +89,23 @@ const SETTING_OF = {
   role: 'alter role … connection limit',
 } as const;
 
+function grantLooks(role: string): string {
+  return `grant pg_read_all_stats (or pg_monitor) to ${role} to know`;
+}
+
 export function vacuumCheck(
   holders: readonly Holder[],
   tables: readonly DeadRows[],
-  { isAutovacuumOn }: ServerFacts,
+  { isAutovacuumOn, role }: ServerFacts,
+  hidden: HiddenSnapshots,
 ): Check {
   const faults: Fault[] = holders.map(faultOfHolder);
+  if (hidden.transactions > OLD_TRANSACTIONS) {
+    faults.push({
+      what: `session ${hidden.pid} of another role keeps the dead rows of ${hidden.transactions} transactions`,
+      remedy: `look into it (${grantLooks(role)}), or: select pg_terminate_backend(${hidden.pid})`,
+    });
+  }
   if (!isAutovacuumOn) {
     faults.push({
       what: 'autovacuum is off, so dead rows pile up and every claim gets slower',
@@ -115,7 +128,11 @@ export function vacuumCheck(
       });
     }
   }
-  return { name: 'vacuum', summary: 'nothing holds it back', faults, notes: [] };
+  if (hidden.sessions === 0) return { name: 'vacuum', summary: 'nothing holds it back', faults, notes: [] };
+  const note =
+    `sessions of other roles can't be looked into, and ${hidden.sessions} of them may hold it back: session ${hidden.pid} ` +
+    `keeps the dead rows of ${hidden.transactions} transactions, nobody knows for how long; ${grantLooks(role)}`;
+  return { name: 'vacuum', summary: 'nothing that can be looked into holds it back', faults, notes: [note] };
 }
 
 /** Nothing says why, but vacuum has not come where it should have. */

@@ -1,34 +1,66 @@
 /** What the server says of itself and of its sessions. Nothing here needs the schema, or more rights than any role has. */
-import type { Pool } from '../platform/db/db.js';
-import type { ConnectionUse, DeadRows, Holder, ServerFacts } from './server.js';
+import type postgres from 'postgres';
+import type { Pool, Sql } from '../platform/db/db.js';
+import type { ConnectionUse, DeadRows, HiddenSnapshots, Holder, ServerFacts } from './server.js';
 
 type Asks = Pick<Pool, 'run'>;
+
+/** An expression: the session `s` is a role's that this one may not look into. Its snapshot and its name are shown. */
+function isHidden(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
+  return sql`
+    (s.usesysid is not null
+     and not pg_has_role(s.usesysid, 'usage')
+     and not pg_has_role('pg_read_all_stats', 'usage'))`;
+}
 
 /** To be asked by a session that has not made itself read-only. */
 export async function serverFacts(pool: Asks): Promise<ServerFacts> {
   const [facts] = await pool.run<ServerFacts[]>(
     (sql) => sql`
-    select current_setting('server_version') as version,
+    select current_user as role,
+           current_setting('server_version') as version,
            current_setting('server_version_num')::integer as version_number,
            current_setting('server_encoding') as encoding,
            pg_is_in_recovery() as is_recovering,
            current_setting('transaction_read_only') = 'on' as is_read_only,
-           (select count(*)::integer from pg_stat_activity
-            where datname = current_database()
-              and usename <> current_user
-              and not pg_has_role(current_user, 'pg_read_all_stats', 'usage')) as hidden_sessions,
+           (select count(*)::integer from pg_stat_activity s
+            where datname = current_database() and ${isHidden(sql)}) as hidden_sessions,
            current_setting('autovacuum') = 'on' and current_setting('track_counts') = 'on' as is_autovacuum_on`,
   );
   if (!facts) throw new Error('the server gave no answer about itself');
   return facts;
 }
 
-/** The names of the migrations that were applied, in their order; `undefined` where there is no Capstan. */
+/** This role may not look at all. One line: what to grant. */
+export class NotGranted extends Error {
+  override readonly name = 'NotGranted';
+}
+
+/**
+ * The names of the migrations that were applied, in their order; `undefined` where there is no Capstan.
+ * @throws NotGranted where there is one that this role may not read.
+ */
 export async function appliedMigrations(pool: Asks): Promise<string[] | undefined> {
-  const [table] = await pool.run<{ isThere: boolean }[]>(
-    (sql) => sql`select to_regclass('schema_migrations') is not null as is_there`,
+  const [table] = await pool.run<{ isReadable: boolean; role: string; schema: string }[]>(
+    (sql) => sql`
+    select has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select') as is_readable,
+           quote_ident(current_user) as role, quote_ident(n.nspname) as schema
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relname = 'schema_migrations' and c.relkind = 'r'
+      and (pg_table_is_visible(c.oid)
+           or (n.nspname = any(string_to_array(replace(current_setting('search_path'), ' ', ''), ','))
+               and not has_schema_privilege(n.oid, 'usage')))
+    order by pg_table_is_visible(c.oid) desc
+    limit 1`,
   );
-  if (!table?.isThere) return undefined;
+  if (!table) return undefined;
+  const { isReadable, role, schema } = table;
+  if (!isReadable) {
+    throw new NotGranted(
+      `the role ${role} may not read Capstan's tables: grant usage on schema ${schema} to ${role}; ` +
+        `grant select on all tables in schema ${schema} to ${role}; or use the role that owns them`,
+    );
+  }
   const rows = await pool.run<{ name: string }[]>((sql) => sql`select name from schema_migrations order by id`);
   return rows.map(({ name }) => name);
 }
@@ -39,8 +71,8 @@ export function connectionUse(pool: Asks): Promise<ConnectionUse[]> {
     with session as materialized (
       select datname = current_database() as is_here, usename = current_user as is_ours,
              coalesce(nullif(application_name, ''), 'without a name') as name
-      from pg_stat_activity
-      where backend_type = 'client backend'
+      from pg_stat_activity s
+      where backend_type = 'client backend' or ${isHidden(sql)}
     ),
     bound (bound, most) as (
       select 'server', current_setting('max_connections')::integer
@@ -118,14 +150,35 @@ export async function vacuumHolders(pool: Asks, minutes: number, transactions: n
   return rows.map(({ holder }) => holder);
 }
 
-/** Of the tables whose rows change all the time. */
+export async function hiddenSnapshots(pool: Asks): Promise<HiddenSnapshots> {
+  const [found] = await pool.run<HiddenSnapshots[]>(
+    (sql) => sql`
+    with hidden as materialized (
+      select pid, greatest(age(backend_xmin), age(backend_xid)) as transactions
+      from pg_stat_activity s
+      where datname = current_database()
+        and (backend_xmin is not null or backend_xid is not null)
+        and ${isHidden(sql)}
+        and not exists (select from pg_stat_progress_vacuum v where v.pid = s.pid)
+    )
+    select count(*)::integer as sessions,
+           (array_agg(pid order by transactions desc))[1] as pid,
+           coalesce(max(transactions), 0) as transactions
+    from hidden`,
+  );
+  if (!found) throw new Error('a look at sessions returned no row');
+  return found;
+}
+
+/** Of the tables whose rows change all the time. Which one another role vacuums may be hidden: then it may be any. */
 export function deadRows(pool: Asks): Promise<DeadRows[]> {
   return pool.run<DeadRows[]>(
     (sql) => sql`
     select s.relname as table, s.n_live_tup as live, s.n_dead_tup as dead,
            floor(extract(epoch from clock_timestamp() - greatest(s.last_vacuum, s.last_autovacuum)) / 60)::integer
              as vacuumed_minutes,
-           exists (select from pg_stat_progress_vacuum v where v.relid = s.relid) as is_being_vacuumed,
+           exists (select from pg_stat_progress_vacuum v
+                   where v.datname = current_database() and coalesce(v.relid, s.relid) = s.relid) as is_being_vacuumed,
            exists (select from pg_options_to_table(c.reloptions)
                    where option_name = 'autovacuum_enabled' and not option_value::boolean) as is_left_alone
     from pg_stat_user_tables s join pg_class c on c.oid = s.relid

@@ -1,6 +1,8 @@
 /** What a server says of itself and of its sessions. */
 
 export interface ServerFacts {
+  /** As whom the doctor looks. */
+  readonly role: string;
   readonly version: string;
   readonly versionNumber: number;
   readonly encoding: string;
@@ -10,6 +12,15 @@ export interface ServerFacts {
   /** Sessions in this database that this role may not look into. */
   readonly hiddenSessions: number;
   readonly isAutovacuumOn: boolean;
+}
+
+/** Sessions that this role may not look into, and that keep dead rows now: since when can't be known. */
+export interface HiddenSnapshots {
+  readonly sessions: number;
+  /** The one that asks for the oldest rows. */
+  readonly pid: number | null;
+  /** How many transactions have begun since then. */
+  readonly transactions: number;
 }
 
 /** How many connections there are and may be, of one bound: the server's, the database's, or the role's. */

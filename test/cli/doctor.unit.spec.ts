@@ -52,6 +52,30 @@ describe('doctor', () => {
     });
   });
 
+  it('tells three faults of a law and how many more, with what to do once; --json tells all', async () => {
+    const fault = (what: string, law: string) => ({ what, remedy: `mend ${law}`, law });
+    const faults = [
+      fault('a', 'x'),
+      fault('b', 'x'),
+      fault('c', 'y'),
+      fault('d', 'x'),
+      fault('e', 'x'),
+      fault('f', 'x'),
+    ];
+    const many: Diagnosis = { kind: 'looked', checks: [{ name: 'laws', summary: '', faults, notes: [] }] };
+    const { stdout } = await capstanHere(['doctor'], {}, found(many));
+    expect(stdout.split('\n').map((line) => line.split('\t')[2])).toEqual([
+      'a; mend x',
+      'b',
+      'd',
+      '… and 2 more of the law x; --json tells each',
+      'c; mend y',
+      undefined,
+    ]);
+    const json = await capstanHere(['doctor', '--json'], {}, found(many));
+    expect(JSON.parse(json.stdout).checks[0].faults).toEqual(faults);
+  });
+
   it('on a terminal marks each line, in colors unless NO_COLOR asks for none', async () => {
     const [colored, plain] = [screen(), screen()];
     expect((await capstanHere(['doctor'], { stdout: colored.outlet }, found(HEALTHY))).code).toBe(0);
@@ -77,6 +101,9 @@ describe('doctor', () => {
     expect(settings.stderr).toBe('capstan: settings: CAPSTAN_SLOTS: expected …\n');
     const away = await capstanHere(['doctor', '--json'], {}, found({ kind: 'unreachable', why: 'ECONNREFUSED' }));
     expect(away).toMatchObject({ code: 3, stdout: '' });
+    expect((await capstanHere(['doctor'], {}, found({ kind: 'unreachable', why: 'away' }))).stderr).toBe(
+      'capstan: database: away\n',
+    );
     expect(JSON.parse(away.stderr)).toMatchObject({ title: 'database', detail: 'ECONNREFUSED', code: 'unavailable' });
   });
 

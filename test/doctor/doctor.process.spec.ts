@@ -1,12 +1,13 @@
 /** The real program against installations that are well, ill, old, new, away, and embedded. */
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import type { Check } from '../../src/kernel/diagnosis.js';
 import { encodeId, newId } from '../../src/kernel/ids.js';
-import { capstan as cli } from '../cli/cli.fixture.js';
+import { capstan as cli, mainFile, startProcess } from '../cli/cli.fixture.js';
 import { createDatabase } from '../database.js';
 import { Ground } from '../runs/ground.fixture.js';
 import { capstan, dataFolder, isAlive, QUICK, startServer, until } from '../server.js';
@@ -63,6 +64,26 @@ describe('doctor of a database', () => {
     const { code, stdout } = await doctor(at(url.href));
     expect({ code, faults: faultsIn(stdout) }).toEqual({ code: 0, faults: [] });
     expect(stdout).toContain('note\tconnections\t');
+    const [blind, reporter] = [await ground.db.session(), await ground.db.session()];
+    await reporter.query('begin isolation level repeatable read');
+    const { rows } = await reporter.query('select pg_backend_pid() as pid from runs right join (values (1)) v on true');
+    await blind.query(`revoke select on schema_migrations from ${role}`);
+    const ungranted = await doctor(at(url.href));
+    expect(ungranted).toMatchObject({ code: 3, stdout: '' });
+    expect(ungranted.stderr).toMatch(
+      new RegExp(
+        `^capstan: database: the role ${role} may not read .*grant select on all tables in schema public to ${role}.*\n$`,
+      ),
+    );
+    await blind.query(`grant select on schema_migrations to ${role}`);
+    const held = await doctor(at(url.href));
+    expect(held.code).toBe(0);
+    expect(held.stdout).toMatch(
+      new RegExp(`note\tvacuum\t.* session ${rows[0].pid} keeps .*grant pg_read_all_stats .* to ${role}`),
+    );
+    expect(held.stdout).not.toContain('nothing holds it back');
+    const [, taken] = /ok\tconnections\t(\d+) of/.exec(held.stdout) ?? [];
+    expect(Number(taken), 'others are counted too').toBeGreaterThanOrEqual(4);
     await ground.sql.query(`drop owned by ${role}; drop role ${role}`);
     await ground.close();
   });
@@ -79,7 +100,17 @@ describe('doctor of a database', () => {
     );
     const { code, stdout, stderr } = await doctor(at(db.url));
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
-    expect(faultsIn(stdout).sort()).toEqual([
+    const unprotected = faultsIn(stdout).filter(([, name]) => name === 'schema');
+    expect(unprotected).toContainEqual([
+      'fault',
+      'schema',
+      expect.stringContaining('runs_ended_never_change of runs is disabled'),
+    ]);
+    expect(
+      faultsIn(stdout)
+        .filter(([, name]) => name !== 'schema')
+        .sort(),
+    ).toEqual([
       [
         'fault',
         'audit',
@@ -158,6 +189,7 @@ describe('doctor of a database', () => {
     expect(code).toBe(1);
     expect(faultsIn(stdout)).toEqual([
       ['fault', 'database', expect.stringContaining('default_transaction_read_only is on')],
+      ['fault', 'schema', expect.stringContaining('the table idempotency_keys is missing')],
       ['fault', 'laws', expect.stringContaining('idempotency_keys')],
     ]);
     await db.drop();
@@ -197,6 +229,7 @@ describe('doctor of a database', () => {
       const { code, stdout, stderr } = await doctor(at(url));
       expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
       expect(stderr).toMatch(/^capstan: database: .*(ECONNREFUSED|never_made)/);
+      expect(stderr).not.toContain('the doctor needs');
       expect(stderr).not.toContain('a-secret');
       expect(stderr).not.toContain(gone.password);
     }
@@ -222,6 +255,21 @@ describe('doctor of an embedded installation', () => {
     expect(code).toBe(3);
     expect(stderr).toContain(`There is no installation in ${data.path}: set DATABASE_URL`);
     expect(existsSync(data.path)).toBe(false);
+  });
+
+  it.runIf(process.getuid?.() === 0)('says who can’t read it, where it is somebody else’s', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'capstan-doctor-'));
+    await mkdir(join(folder, 'postgres'));
+    const { code, stderr } = await startProcess(
+      'setpriv',
+      ['--reuid=65534', '--regid=65534', '--clear-groups', '--', process.execPath, await mainFile(), 'doctor'],
+      { env: { CAPSTAN_DATA_DIR: folder } },
+    ).finished();
+    expect(code).toBe(3);
+    expect(stderr).toMatch(
+      new RegExp(`${folder} can't be used by .*65534.*, since it belongs to .*: run Capstan as its owner`),
+    );
+    await rm(folder, { recursive: true });
   });
 
   it('looks beside the replica that runs it, which goes on; and starts it for the time when nobody does', async () => {

@@ -2959,4 +2959,24 @@ export const MUTATIONS = [
     '      this.wantsPulse = true; // It was a batch: more may be due.\n',
     '',
   ]),
+  mutation(
+    'a disabled trigger passes for one that fires',
+    'src/doctor/catalog.sql.ts',
+    'test/doctor/catalog.contract.spec.ts',
+    ["null, t.tgenabled in ('O', 'A')", 'null, true'],
+  ),
+  mutation(
+    'a function with another text passes',
+    'src/doctor/catalog.rules.ts',
+    'test/doctor/catalog.contract.spec.ts',
+    ['if (body !== undefined && body !== there.body)', 'if (false)'],
+  ),
+  mutation('the doctor claims what it may not look into', 'src/doctor/server.rules.ts', DOCTOR_RULES, [
+    'if (hidden.sessions === 0) return',
+    'if (hidden.sessions >= 0) return',
+  ]),
+  mutation('a folder that may not be read passes for an empty one', 'src/platform/postgres/beside.ts', DOCTOR, [
+    'return statSync(path, { throwIfNoEntry: false }) !== undefined;',
+    'try { statSync(path); return true; } catch { return false; }',
+  ]),
 ];

@@ -1,5 +1,5 @@
 /** The way to an embedded PostgreSQL for who didn't start it. Nothing here makes or changes anything. */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { explain } from './data-directory.js';
 import { occupancy } from './occupancy.js';
@@ -15,7 +15,7 @@ export function lookBeside(dataDir: string, databaseName: string): Beside {
   const path = resolve(dataDir);
   const cluster = join(path, 'postgres');
   try {
-    if (!existsSync(join(cluster, 'PG_VERSION'))) return { state: 'none' };
+    if (!isThere(join(cluster, 'PG_VERSION'))) return { state: 'none' };
     const found = occupancy(cluster);
     if (found.state !== 'running') return { state: 'stopped' };
     const password = readFileSync(join(path, 'postgres-password'), 'utf8').trim();
@@ -23,4 +23,9 @@ export function lookBeside(dataDir: string, databaseName: string): Beside {
   } catch (error) {
     throw explain(error, path);
   }
+}
+
+/** @throws what the system says, when that can't be known. */
+function isThere(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined;
 }
