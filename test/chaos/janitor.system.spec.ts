@@ -64,7 +64,8 @@ async function loseWorkerWith(n: number): Promise<string> {
      entry as (
        select array_agg(chain_id) as chains, array_agg(id) as ids,
               array_agg(jsonb_build_object('action', type, 'object', 'run_' || id, 'kind', 'noop', 'queue', '${worker}',
-                                           'origin', 'api', 'specDigest', 'sha256:0')) as payloads
+                                           'origin', 'api', 'specDigest', 'sha256:0', 'principal', 'tok_0',
+                                           'principalName', 't')) as payloads
        from fact
      )
      select count(*) from entry e cross join lateral audit_append(e.chains, e.payloads, e.ids)`,

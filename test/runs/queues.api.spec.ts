@@ -273,7 +273,7 @@ describe('a pause', () => {
     await resume(queue);
   });
 
-  it.each(['UPPER', '-a', 'a%20b', 'x'.repeat(64), '%00', 'a%22b', '*'])('of %s names no queue', async (name) => {
+  it.each(['UPPER', '-a', 'a%20b', 'x'.repeat(64), 'a%22b', '*'])('of %s names no queue', async (name) => {
     const { status, json } = await put(name, { paused: true, reason: REASON });
     expect({ status, code: json.code }).toEqual({ status: 404, code: 'not_found' });
   });
