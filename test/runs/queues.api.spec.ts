@@ -115,9 +115,11 @@ describe('a list of queues', () => {
     const names = Array.from({ length: 5 }, () => apart().queue).sort();
     for (const [i, name] of names.entries()) await (i % 2 ? pause(name) : submit(name));
     const all = (await listed(2)).map(({ name }) => name);
-    expect(all).toEqual((await listed()).map(({ name }) => name));
     expect(new Set(all).size).toBe(all.length);
-    expect(all.filter((name) => names.includes(name))).toEqual(names);
+    // Through a balancer the replicas have other callers too, whose queues come and go.
+    const mine = (each: readonly string[]) => each.filter((name) => names.includes(name));
+    expect(mine(all)).toEqual(names);
+    expect(mine((await listed()).map(({ name }) => name))).toEqual(names);
     const { headers, json } = await surface.send({ path: '/v1/queues?limit=1' });
     expect(headers.link).toBe(`</v1/queues?limit=1&cursor=${json.next}>; rel="next"`);
     const cursors = ['x', '', Buffer.from('Q').toString('base64url'), `${Buffer.from('q').toString('base64')}=`];
