@@ -1,8 +1,6 @@
-/** Reads of runs: one whole, a page of them, and their output and events. None of these takes a lock. */
+/** A run as it is read, and one of them whole. None of these takes a lock. */
 import type { Pool, Sql } from '../platform/db/db.js';
-import type { PagePlace } from '../platform/http/page.js';
 import { type CancelKind, type EndCode, type Kind, type Origin, type Principal, type RunState } from './run.js';
-import { isEnded } from './run.machine.js';
 
 /** A run as it stands, its live row folded in. Instants are the database's. */
 export interface RunRow {
@@ -48,7 +46,7 @@ export interface RunRow {
 /** What a page of runs leaves out: the payloads, which may be large. */
 export type Detail = 'whole' | 'summary';
 
-function runColumns(sql: Sql, detail: Detail) {
+export function runColumns(sql: Sql, detail: Detail) {
   return sql`
     r.id, r.organization_id, r.kind, r.name, r.queue, r.priority, r.labels, r.timeout_ms, r.not_before, r.origin,
     r.principal, r.parent_id, r.root_id, r.rerun_of, r.created_at,
@@ -65,7 +63,7 @@ function runColumns(sql: Sql, detail: Detail) {
     a.submitted_receipt, a.cancel_receipt, a.ended_receipt`;
 }
 
-function runTables(sql: Sql) {
+export function runTables(sql: Sql) {
   return sql`
     runs r
     left join live_runs l on l.run_id = r.id
@@ -90,50 +88,4 @@ export async function findRun(pool: Pool, organizationId: string, id: string): P
       and coalesce(r.state, l.state) is not null`,
   );
   return rows[0];
-}
-
-export interface RunFilter {
-  readonly state?: readonly RunState[];
-  readonly kind?: Kind;
-  readonly queue?: string;
-  readonly origin?: Origin;
-  /** All of these labels. */
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly createdAfter?: Date;
-  readonly createdBefore?: Date;
-}
-
-/** A page of the organization's runs, newest first. Index: runs_newest, or the live rows when only they are asked for. */
-export function listRuns(
-  pool: Pool,
-  organizationId: string,
-  filter: RunFilter,
-  after: PagePlace | undefined,
-  limit: number,
-): Promise<RunRow[]> {
-  return pool.run<RunRow[]>(
-    (sql) => sql`
-    select ${runColumns(sql, 'summary')}
-    from ${runTables(sql)}
-    where r.organization_id = ${organizationId}
-      and ${stateCondition(sql, filter.state)}
-      and ${filter.kind === undefined ? sql`true` : sql`r.kind = ${filter.kind}`}
-      and ${filter.queue === undefined ? sql`true` : sql`r.queue = ${filter.queue}`}
-      and ${filter.origin === undefined ? sql`true` : sql`r.origin = ${filter.origin}`}
-      and ${filter.labels === undefined ? sql`true` : sql`r.labels @> ${sql.json(filter.labels)}::jsonb`}
-      and ${filter.createdAfter === undefined ? sql`true` : sql`r.created_at > ${filter.createdAfter}`}
-      and ${filter.createdBefore === undefined ? sql`true` : sql`r.created_at < ${filter.createdBefore}`}
-      and ${after === undefined ? sql`true` : sql`(r.created_at, r.id) < (${after.at}, ${after.id})`}
-    order by r.created_at desc, r.id desc
-    limit ${limit}`,
-  );
-}
-
-function stateCondition(sql: Sql, states: readonly RunState[] | undefined) {
-  if (states === undefined) return sql`coalesce(r.state, l.state) is not null`;
-  const asEnded = states.filter(isEnded);
-  const asLive = states.filter((state) => !isEnded(state));
-  // Alone, it lets the few live rows lead; else all that ended since is read to find the last that hasn't.
-  if (asEnded.length === 0) return sql`l.state = any (${asLive}::text[])`;
-  return sql`(r.state = any (${asEnded}::text[]) or l.state = any (${asLive}::text[]))`;
 }

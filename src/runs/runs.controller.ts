@@ -111,7 +111,8 @@ export class RunsController {
       operationId: 'listRuns',
       summary: 'List runs, newest first',
       description:
-        'Runs in lists come without `spec` and `output`. The next page is named by `next` and a `Link` header.',
+        'Runs in lists come without `spec` and `output`. The next page is named by `next` and a `Link` header; it alone says ' +
+        'whether there are more: a page may hold fewer than `limit`, or none, where the search was long.',
     }),
   )
   @Documented((api) => api.ApiOkResponse({ type: RunPageDto }))
@@ -123,10 +124,8 @@ export class RunsController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<RunPageDto> {
     const { filter, after, limit } = runListRequest(query);
-    const { runs, more } = await this.runs.list(caller, filter, after, limit);
-    const last = runs.at(-1);
-    const place = more && last ? { at: last.createdAt, id: last.id } : undefined;
-    return { items: runs.map(runSummaryDto), next: nextPage('run', request, reply, place) };
+    const { items, next } = await this.runs.list(caller, filter, after, limit);
+    return { items: items.map(runSummaryDto), next: nextPage('run', request, reply, next ?? undefined) };
   }
 
   @Documented((api) => api.ApiOperation({ operationId: 'getRun', summary: 'Show a run' }))

@@ -10,7 +10,8 @@ import type { PagePlace } from '../platform/http/page.js';
 import type { Platform } from '../platform/platform.js';
 import { type Cancel, type Canceled, cancelIfLive } from './cancel.sql.js';
 import { endOf } from './end.rules.js';
-import { findRun, listRuns, type RunFilter, type RunRow } from './read.sql.js';
+import { listRuns, type Part, type RunFilter } from './list.sql.js';
+import { findRun, type RunRow } from './read.sql.js';
 import type { Kind } from './run.js';
 import { isEnded } from './run.machine.js';
 import type { RunMetrics } from './run.metrics.js';
@@ -157,15 +158,14 @@ export class RunsService {
     return run;
   }
 
-  /** A page of the caller's runs, newest first, and whether there are more. */
-  async list(
-    caller: RequestCaller,
+  /** A page of the caller's runs, newest first, and where the next one begins. It may be short of `limit`. */
+  list(
+    { organizationId }: RequestCaller,
     filter: RunFilter,
     after: PagePlace | undefined,
     limit: number,
-  ): Promise<{ runs: readonly RunRow[]; more: boolean }> {
-    const rows = await listRuns(this.platform.pools.read, caller.organizationId, filter, after, limit + 1);
-    return { runs: rows.slice(0, limit), more: rows.length > limit };
+  ): Promise<Part<RunRow>> {
+    return listRuns(this.platform.pools.read, { organizationId, filter, after, limit });
   }
 
   /** Cancels a run in place, or asks its holder to stop it. Throws `not_found`, or `run_ended` with the end. */

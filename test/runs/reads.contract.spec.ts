@@ -3,8 +3,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { encodeId, newId } from '../../src/kernel/ids.js';
 import type { Pool } from '../../src/platform/db/db.js';
 import { findCause, putIfUnchanged } from '../../src/runs/drain.sql.js';
+import { listRuns } from '../../src/runs/list.sql.js';
 import { pulse } from '../../src/runs/pulse.sql.js';
-import { listRuns } from '../../src/runs/read.sql.js';
+
 import { findExpired } from '../../src/runs/worker.sql.js';
 import { Ground } from './ground.fixture.js';
 
@@ -63,12 +64,17 @@ it('a page of what has not ended reads no run that has, in the same order and pa
   );
   await ground.sql.query('analyze live_runs');
   const list = (after?: { at: Date; id: string }) =>
-    listRuns(pool, ground.organizationId, { state: ['pending', 'running'] }, after, 3);
+    listRuns(pool, {
+      organizationId: ground.organizationId,
+      filter: { states: ['pending', 'running'] },
+      after,
+      limit: 3,
+    });
   expect(await rowsRead('runs', () => list())).toBeLessThan(100);
   const first = await list();
-  const last = first[2];
-  const second = await list(last && { at: last.createdAt, id: last.id });
-  expect([...first, ...second].map((run) => run.id)).toEqual([...ids].reverse());
+  const second = await list(first.next ?? undefined);
+  expect(second.next).toBeNull();
+  expect([...first.items, ...second.items].map((run) => run.id)).toEqual([...ids].reverse());
 });
 
 it('why a worker is drained is found by what the entry is about, however many came after it', async () => {

@@ -5,7 +5,8 @@ import type { BytePool } from '../../src/platform/db/byte-pool.js';
 import { cancelIfLive } from '../../src/runs/cancel.sql.js';
 import { claimIfLive } from '../../src/runs/claim.sql.js';
 import { finishIfHeld } from '../../src/runs/finish.sql.js';
-import { findRun, listRuns } from '../../src/runs/read.sql.js';
+import { listRuns } from '../../src/runs/list.sql.js';
+import { findRun } from '../../src/runs/read.sql.js';
 import { appendReportsIfHeld, type RunReport } from '../../src/runs/reports.sql.js';
 import type { RunStanding } from '../../src/runs/run.machine.js';
 import { settleIfOrphaned } from '../../src/runs/settle.sql.js';
@@ -188,8 +189,10 @@ describe('progress', () => {
     const worker = await ground.worker();
     const id = await ground.runIn('running', { holder: worker, queue: 'progress' });
     const listed = async () => {
-      const page = await listRuns(ground.pool, ground.organizationId, { queue: 'progress' }, undefined, 10);
-      return page.map((run) => run.progress);
+      const { organizationId } = ground;
+      const search = { organizationId, filter: { queue: 'progress' }, after: undefined, limit: 10 };
+      const { items } = await listRuns(ground.pool, search);
+      return items.map((run) => run.progress);
     };
     expect([await progressOf(id), await listed()]).toEqual([null, [null]]);
     await append(worker, id, { progress: { percent: 10 } });
