@@ -1,9 +1,8 @@
 /**
- * Pages of runs, newest first, that cost the same however many runs there are. What a filter asks for is walked in order,
- * by the states it names or through all runs: a page of what many have in common is found at once. A walk that has seen
- * `WALK` runs without filling the page asks the inverted index: what few have in common is found there, all of it, and
- * sorted. Of what is neither (many have it, and none of those in sight) the page says how far the search came, and may
- * hold fewer than asked for. None of these takes a lock.
+ * Pages of runs, newest first, that cost the same however many runs there are. What few runs have in common is found in
+ * an inverted index, all of it, and sorted. What many have in common is walked in order, by the states asked for or
+ * through all runs, and a page of it is soon full. Where it isn't (many have it, and hardly any of those in sight) the
+ * walk ends after so many runs: the page says how far it came, and holds fewer than asked for. None of these takes a lock.
  */
 import type postgres from 'postgres';
 import type { Pool, Sql } from '../platform/db/db.js';
@@ -46,10 +45,14 @@ interface Search {
   readonly limit: number;
 }
 
-/** So many runs are looked at one by one: some 30 ms. */
-const WALK = 10_000;
+/** So many runs are looked at one by one; by state each of them has to be fetched on its own. Some 30 ms. */
+const WALK = 40_000;
+const WALK_BY_STATE = 10_000;
 /** What no more runs than this have in common is sorted: some 20 ms. */
 const FEW = 5_000;
+/** What more than this are thought to have in common isn't counted up to `FEW`: the index would be read for all of them. */
+const PERHAPS_FEW = 25_000;
+const IS_ASCII = /^[A-Za-z0-9]+$/;
 
 /** A part of the organization's runs, without their payloads. */
 export function listRuns(pool: Pool, search: Search): Promise<Part<RunRow>> {
@@ -89,12 +92,10 @@ async function find<T>(
     const last = items[limit - 1];
     return { items: items.slice(0, limit), next: items.length > limit && last ? placeOf(last) : null };
   };
+  if (isNarrowed(filter) && (await areFew(pool, search))) return partOf(await fetch((sql) => fewOf(sql, search)));
   const walked = await fetch((sql) => walk(sql, search));
   if (walked.length > limit || !isNarrowed(filter)) return partOf(walked);
-  const end = await endOfWalk(pool, search);
-  if (!end) return partOf(walked);
-  if (await areFew(pool, search)) return partOf(await fetch((sql) => fewOf(sql, search)));
-  return { items: walked, next: end };
+  return { items: walked, next: (await endOfWalk(pool, search)) ?? null };
 }
 
 /** Whether a filter asks for more than states and times, which the indexes of the walk know. */
@@ -107,35 +108,40 @@ function isNarrowed(filter: RunFilter): boolean {
 function walk(sql: Sql, search: Search): Fragment {
   const { filter, limit } = search;
   if (!isNarrowed(filter)) return stretch(sql, search, limit + 1);
-  return sql`
-    select w.created_at, w.id
-    from (${stretch(sql, search, WALK)}) w join runs r on r.id = w.id
-    where ${narrowed(sql, filter)}
-    order by w.created_at desc, w.id desc
-    limit ${limit + 1}`;
+  const walked = filter.states
+    ? // One look-up each, as long as the page isn't full: the planner would rather read the whole table.
+      sql`(${stretch(sql, search, WALK_BY_STATE)}) w cross join lateral (select * from runs where id = w.id offset 0) r`
+    : sql`(select * from runs where ${within(sql, search, sql`id`)} ${newest(sql, WALK)}) r`;
+  return sql`select r.created_at, r.id from ${walked} where ${narrowed(sql, filter)} ${newest(sql, limit + 1, sql`r.`)}`;
 }
 
 /** The last place that a walk looks at; none when there are fewer. */
 async function endOfWalk(pool: Pool, search: Search): Promise<PagePlace | undefined> {
+  const length = search.filter.states ? WALK_BY_STATE : WALK;
   const rows = await pool.run<PagePlace[]>(
-    (sql) => sql`select created_at as at, id from (${stretch(sql, search, WALK)}) w offset ${WALK - 1}`,
+    (sql) => sql`select created_at as at, id from (${stretch(sql, search, length)}) w offset ${length - 1}`,
   );
   return rows[0];
 }
 
 /** The first `length` runs of the states asked for. Indexes: runs_newest, or ended_runs_pkey and live_runs_newest. */
 function stretch(sql: Sql, search: Search, length: number): Fragment {
-  const { filter } = search;
-  const branches =
-    filter.states === undefined
-      ? [sql`select created_at, id from runs where ${within(sql, search, sql`id`)}`]
-      : filter.states.map((state) => {
-          const table = isEnded(state) ? sql`ended_runs` : sql`live_runs`;
-          return sql`select created_at, run_id as id from ${table}
-                     where state = ${state} and ${within(sql, search, sql`run_id`)}`;
-        });
+  const { states } = search.filter;
+  if (!states) return sql`select created_at, id from runs where ${within(sql, search, sql`id`)} ${newest(sql, length)}`;
+  const branches = states.map((state) => {
+    const table = isEnded(state) ? sql`ended_runs` : sql`live_runs`;
+    // Each state is an ordered range of an index, and bounded by itself: together they aren't.
+    return sql`
+      (select created_at, run_id as id from ${table}
+       where state = ${state} and ${within(sql, search, sql`run_id`)}
+       order by created_at desc, run_id desc limit ${length})`;
+  });
   const all = branches.reduce((before, branch) => sql`${before} union all ${branch}`);
-  return sql`select created_at, id from (${all}) s order by created_at desc, id desc limit ${length}`;
+  return sql`select created_at, id from (${all}) s ${newest(sql, length)}`;
+}
+
+function newest(sql: Sql, limit: number, of = sql``): Fragment {
+  return sql`order by ${of}created_at desc, ${of}id desc limit ${limit}`;
 }
 
 function within(sql: Sql, { organizationId, filter, after }: Search, id: Fragment): Fragment {
@@ -147,14 +153,17 @@ function within(sql: Sql, { organizationId, filter, after }: Search, id: Fragmen
     and ${after === undefined ? sql`true` : sql`(created_at, ${id}) < (${after.at}, ${after.id})`}`;
 }
 
-/** Whether few runs have in common what is asked for beside states and times. */
+/** Whether few runs have in common what is asked for beside states and times. Not counted where the planner doubts it. */
 async function areFew(pool: Pool, search: Search): Promise<boolean> {
-  const rows = await pool.run<{ n: number }[]>(
-    (sql) => sql`
-    select count(*)::integer as n
-    from (select from runs r where ${inCommon(sql, search)} limit ${FEW + 1}) found`,
+  const [explained] = await pool.run<{ 'QUERY PLAN': readonly { Plan: { 'Plan Rows': number } }[] }[]>(
+    (sql) => sql`explain (format json) select from runs r where ${inCommon(sql, search)}`,
   );
-  return (rows[0]?.n ?? 0) <= FEW;
+  if ((explained?.['QUERY PLAN'][0]?.Plan['Plan Rows'] ?? 0) > PERHAPS_FEW) return false;
+  const [counted] = await pool.run<{ n: number }[]>(
+    (sql) => sql`
+    select count(*)::integer as n from (select from runs r where ${inCommon(sql, search)} limit ${FEW + 1}) found`,
+  );
+  return (counted?.n ?? 0) <= FEW;
 }
 
 function fewOf(sql: Sql, search: Search): Fragment {
@@ -167,20 +176,21 @@ function fewOf(sql: Sql, search: Search): Fragment {
     select f.created_at, f.id
     from (select organization_id, created_at, id, state from runs r where ${inCommon(sql, search)} offset 0) f
     where ${within(sql, search, sql`id`)} and ${ofState}
-    order by f.created_at desc, f.id desc
-    limit ${search.limit + 1}`;
+    ${newest(sql, search.limit + 1, sql`f.`)}`;
 }
 
 /** What is asked for of what never changes of a run, row by row. */
-function narrowed(sql: Sql, { kind, queue, origin, principal, parentId, labels, words }: RunFilter): Fragment {
+function narrowed(sql: Sql, filter: RunFilter): Fragment {
+  const { kind, queue, origin, principal, words } = filter;
+  // A word is cheaper to look for than the words of a name are to be told apart.
+  const spelled = words?.split(' ').filter((word) => IS_ASCII.test(word)) ?? [];
   return sql`
     ${kind === undefined ? sql`true` : sql`r.kind = ${kind}`}
     and ${queue === undefined ? sql`true` : sql`r.queue = ${queue}`}
     and ${origin === undefined ? sql`true` : sql`r.origin = ${origin}`}
     and ${principal === undefined ? sql`true` : sql`r.principal ->> 'id' = ${principal}`}
-    and ${parentId === undefined ? sql`true` : sql`r.parent_id = ${parentId}`}
-    and ${labels === undefined ? sql`true` : sql`r.labels @> ${sql.json(labels)}::jsonb`}
-    and ${words === undefined ? sql`true` : sql`name_words(r.name) @@ plainto_tsquery('simple', ${words})`}`;
+    and ${spelled.length === 0 ? sql`true` : sql`r.name ilike all (${spelled.map((word) => `%${word}%`)}::text[])`}
+    and ${described(sql, filter)}`;
 }
 
 /** The same as the inverted index has it. Index: runs_facets, or runs_children. */
@@ -191,5 +201,12 @@ function inCommon(sql: Sql, { organizationId, filter }: Search): Fragment {
   return sql`
     array[r.organization_id::text, 'kind:' || r.kind, 'queue:' || r.queue, 'origin:' || r.origin,
           'principal:' || (r.principal ->> 'id')] @> ${[organizationId, ...facets]}::text[]
-    and ${narrowed(sql, filter)}`;
+    and ${described(sql, filter)}`;
+}
+
+function described(sql: Sql, { parentId, labels, words }: RunFilter): Fragment {
+  return sql`
+    ${parentId === undefined ? sql`true` : sql`r.parent_id = ${parentId}`}
+    and ${labels === undefined ? sql`true` : sql`r.labels @> ${sql.json(labels)}::jsonb`}
+    and ${words === undefined ? sql`true` : sql`name_words(r.name) @@ plainto_tsquery('simple', ${words})`}`;
 }

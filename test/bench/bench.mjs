@@ -6,18 +6,20 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { figureOf, machineOf, tableOf } from './figures.mjs';
 import { Ground } from './ground.mjs';
-import { PARTS, yardsticks } from './parts.mjs';
+import { LONG_PARTS, PARTS, yardsticks } from './parts.mjs';
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 const EXIT_INTERRUPTED = 130;
-const NAMES = Object.keys(PARTS);
+const ALL = { ...PARTS, ...LONG_PARTS };
+const NAMES = Object.keys(ALL);
 
 const HELP = `Usage: npm run bench -- [options]
 
 Measures a build with replicas and a PostgreSQL of their own, in a temporary folder that is gone afterwards.
 
   --only NAME    this part alone; may be given again (${NAMES.join(', ')})
+  --lists        the lists alone, with five million ended runs: takes minutes (with --quick, 300,000)
   --quick        fewer items: to try the bench, not to compare
   --json         one JSON document instead of the table
   --dist FOLDER  the build to measure (default: dist)
@@ -29,6 +31,7 @@ function readOptions() {
     const { values } = parseArgs({
       options: {
         only: { type: 'string', multiple: true, default: [] },
+        lists: { type: 'boolean', default: false },
         quick: { type: 'boolean', default: false },
         json: { type: 'boolean', default: false },
         dist: { type: 'string', default: join(import.meta.dirname, '../../dist') },
@@ -37,7 +40,7 @@ function readOptions() {
     });
     const unknown = values.only.filter((name) => !NAMES.includes(name));
     if (unknown.length > 0) throw new Error(`there is no part ${unknown.join(', ')}: it is one of ${NAMES.join(', ')}`);
-    return values;
+    return { ...values, only: values.lists ? [...values.only, 'lists'] : values.only };
   } catch (error) {
     process.stderr.write(`bench: ${error.message}\n`);
     process.exit(EXIT_USAGE);
@@ -52,11 +55,11 @@ async function measure(ground, { only, quick }) {
   const commitMs = bare[1].msPerItem;
   const figures = bare.map((figure) => figureOf('yardstick', figure, commitMs));
   const failures = [];
-  for (const [part, run] of Object.entries(PARTS)) {
-    if (only.length > 0 && !only.includes(part)) continue;
+  const chosen = only.length > 0 ? NAMES.filter((name) => only.includes(name)) : Object.keys(PARTS);
+  for (const part of chosen) {
     say(`measuring ${part}`);
     try {
-      figures.push(...(await run(ground, { quick })).map((figure) => figureOf(part, figure, commitMs)));
+      figures.push(...(await ALL[part](ground, { quick })).map((figure) => figureOf(part, figure, commitMs)));
     } catch (error) {
       failures.push({ part, error: error.message });
       say(`${part} failed: ${error.message}`);

@@ -15,6 +15,30 @@ export function median(samples) {
   return percentile(samples, 0.5);
 }
 
+/** A figure made of times in milliseconds, one an item. */
+export function figureOfTimes(what, samples) {
+  return {
+    what,
+    value: median(samples),
+    unit: 'ms',
+    n: samples.length,
+    p95: percentile(samples, 0.95),
+    msPerItem: median(samples),
+  };
+}
+
+export async function timed(work) {
+  const begun = performance.now();
+  await work();
+  return performance.now() - begun;
+}
+
+export async function series(n, work) {
+  const samples = [];
+  for (let i = 0; i < n; i += 1) samples.push(await work(i));
+  return samples;
+}
+
 /** The machine that measured, as far as it explains the figures. */
 export async function machineOf(sql) {
   const { rows } = await sql.query('show server_version');

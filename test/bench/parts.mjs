@@ -6,7 +6,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { inParallel } from './client.mjs';
-import { median, percentile } from './figures.mjs';
+import { figureOfTimes, median, series, timed } from './figures.mjs';
+import { lists } from './lists.mjs';
 import { watchMemory } from './memory.mjs';
 
 /** A replica that only serves the API. */
@@ -15,32 +16,8 @@ const PARALLEL = 64;
 const OUTPUT_BYTES = 100_000_000;
 const MIB = 1_048_576;
 
-/** A figure made of times in milliseconds, one an item. */
-function times(what, samples) {
-  return {
-    what,
-    value: median(samples),
-    unit: 'ms',
-    n: samples.length,
-    p95: percentile(samples, 0.95),
-    msPerItem: median(samples),
-  };
-}
-
 function rate(what, n, tookMs) {
   return { what, value: (n * 1_000) / tookMs, unit: 'per second', n, msPerItem: tookMs / n };
-}
-
-async function timed(work) {
-  const begun = performance.now();
-  await work();
-  return performance.now() - begun;
-}
-
-async function series(n, work) {
-  const samples = [];
-  for (let i = 0; i < n; i += 1) samples.push(await work(i));
-  return samples;
 }
 
 /** What the machine and its PostgreSQL give by themselves: everything else is to be seen beside these. */
@@ -50,7 +27,10 @@ export async function yardsticks({ sql }, { quick }) {
   const select = await series(n, () => timed(() => sql.query('select 1')));
   const insert = await series(n, () => timed(() => sql.query(`insert into bench_yardstick (note) values ('x')`)));
   await sql.query('drop table bench_yardstick');
-  return [times('`select 1`, a bare round trip', select), times('a bare insert, committed to disk', insert)];
+  return [
+    figureOfTimes('`select 1`, a bare round trip', select),
+    figureOfTimes('a bare insert, committed to disk', insert),
+  ];
 }
 
 async function submit(ground, { quick }) {
@@ -61,7 +41,7 @@ async function submit(ground, { quick }) {
   const one = await series(quick ? 50 : 1_000, () => timed(send));
   const n = quick ? 500 : 10_000;
   const all = await timed(() => inParallel(n, PARALLEL, send));
-  return [times('submit, one after another', one), rate(`submits, ${PARALLEL} at a time`, n, all)];
+  return [figureOfTimes('submit, one after another', one), rate(`submits, ${PARALLEL} at a time`, n, all)];
 }
 
 /** Fills a queue while nobody serves it, then lets one replica drain it; by the database's own clock. */
@@ -106,7 +86,7 @@ async function start(ground, { quick }) {
     const { createdAt, startedAt } = await replica.client.runToEnd(run);
     return Date.parse(startedAt) - Date.parse(createdAt);
   });
-  return [times('submit to start of a command, idle replica', samples)];
+  return [figureOfTimes('submit to start of a command, idle replica', samples)];
 }
 
 async function wait(ground, { quick }) {
@@ -114,7 +94,7 @@ async function wait(ground, { quick }) {
   const once = () => timed(() => replica.client.runToEnd({ kind: 'noop' }));
   await series(5, once);
   const samples = await series(quick ? 50 : 500, once);
-  return [times('`noop` with `Prefer: wait`, request to answer', samples)];
+  return [figureOfTimes('`noop` with `Prefer: wait`, request to answer', samples)];
 }
 
 async function http(ground, { quick }) {
@@ -125,7 +105,9 @@ async function http(ground, { quick }) {
     const run = { kind: 'http', spec: { method: 'GET', url: `http://127.0.0.1:${server.address().port}/` } };
     const request = () => timed(() => replica.client.runToEnd(run));
     await series(5, request);
-    return [times('`http` run to a server beside it, request to answer', await series(quick ? 50 : 500, request))];
+    return [
+      figureOfTimes('`http` run to a server beside it, request to answer', await series(quick ? 50 : 500, request)),
+    ];
   } finally {
     server.closeAllConnections();
     server.close();
@@ -166,7 +148,7 @@ async function viewer(ground, { quick }) {
     for (const line of lines) samples.push(seenAtMs - Number(line));
   }
   if (samples.length !== n) throw new Error(`the viewer saw ${samples.length} of ${n} lines`);
-  const { msPerItem: _, ...figure } = times('a line, written to seen, by a viewer at another replica', samples);
+  const { msPerItem: _, ...figure } = figureOfTimes('a line, written to seen, by a viewer at another replica', samples);
   return [figure];
 }
 
@@ -208,10 +190,10 @@ async function audit(ground, { quick }) {
     rate('entries appended, 1,000 a statement', n, filling),
     rate('entries verified over HTTP', n, took),
     { what: 'memory of the replica meanwhile, above idle', value: grownBytes / MIB, unit: 'MiB', n: memory.samples },
-    times('a page of 50 entries', newest),
-    times('a page of 50 entries of an action', byAction),
-    times('a page of a principal that did nothing: as far as it looks', nothing),
-    times('a signed bundle of the newest 10,000 entries', bundle),
+    figureOfTimes('a page of 50 entries', newest),
+    figureOfTimes('a page of 50 entries of an action', byAction),
+    figureOfTimes('a page of a principal that did nothing: as far as it looks', nothing),
+    figureOfTimes('a signed bundle of the newest 10,000 entries', bundle),
   ];
 }
 
@@ -249,7 +231,7 @@ async function backlog(ground, { quick }) {
     const claims = await ground.claims(['*'], 100);
     await series(5, claims);
     const took = await series(60, () => timed(claims));
-    figures.push(times(`a claim of 100 by who serves all queues, ${queued} queued`, took));
+    figures.push(figureOfTimes(`a claim of 100 by who serves all queues, ${queued} queued`, took));
   }
   await ground.sql.query(`delete from live_runs where holder is not null`);
   return [...figures, ...(await drainUnderSnapshot(ground, quick ? 15 : 60))];
@@ -306,7 +288,7 @@ async function wake(ground, { quick }) {
     await pause(50 + Math.random() * 100);
     return once('woken');
   });
-  return [times('submit at one replica to start at another, idle one', samples)];
+  return [figureOfTimes('submit at one replica to start at another, idle one', samples)];
 }
 
 /** What the loops of a replica that has nothing to do ask of the database; renewals and probes go past these pools. */
@@ -341,3 +323,6 @@ export const PARTS = Object.freeze({
   audit,
   backlog,
 });
+
+/** What takes minutes to prepare: measured only when it is named. */
+export const LONG_PARTS = Object.freeze({ lists });
