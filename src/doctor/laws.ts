@@ -34,6 +34,10 @@ export const LAWS = Object.freeze({
     holds: 'the parts of an outcome agree: state, code, who held the run, whether a tool ran, who ended it',
     remedy: TAMPERED,
   },
+  listed: {
+    holds: 'an ended run is in the list of its state',
+    remedy: TAMPERED,
+  },
   event_numbers: {
     holds: 'the events of a run are numbered 1, 2, 3 … without a gap, up to the number that its standing says',
     remedy: TAMPERED,

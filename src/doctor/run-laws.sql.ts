@@ -35,6 +35,9 @@ export function factsCte(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
              l.cancel_requested_at as l_cancel_requested_at, l.event_seq as l_event_seq,
              exists (select from workers w where w.id = l.holder) as is_holder_known,
              (select h.chain_id from audit_heads h where h.organization_id = r.organization_id) as chain_id,
+             exists (select from ended_runs n
+                     where n.organization_id = r.organization_id and n.state = r.state and n.created_at = r.created_at
+                       and n.run_id = r.id) as is_listed,
              p.id is not null as is_parent_known, p.organization_id as p_organization_id, p.root_id as p_root_id,
              e.*, a.*, o.*
       from picked r
@@ -165,6 +168,8 @@ export function runLaws(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
 
       ('outcome', ${outcomeAgrees(sql)}),
 
+      ('listed', not f.is_ended or f.is_listed),
+
       ('event_numbers', f.e_count > 0 and f.e_first = 1 and f.e_last = f.e_count
          and (not f.is_live or f.e_last = f.l_event_seq)),
 
@@ -211,6 +216,7 @@ export function runDetail(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
         'it ended as ' || concat_ws(', ', f.state, 'code ' || f.end_code, 'kind ' || f.end_kind, 'fence ' || f.fence,
           'exit code ' || f.exit_code, 'signal ' || f.signal, 'worker ' || f.worker_id, 'claimed ' || f.claimed_at,
           'started ' || f.started_at, 'by ' || f.end_by)
+      when 'listed' then 'no list of what is ' || f.state || ' has it'
       when 'event_numbers' then
         f.e_count || ' events' || coalesce(', numbered ' || f.e_first || ' to ' || f.e_last, '')
           || coalesce('; its live row counts ' || f.l_event_seq, '')

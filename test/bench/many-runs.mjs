@@ -21,7 +21,8 @@ export async function fillRuns(sql, n, organizationId) {
               jsonb_build_object('type', 'token', 'id', 'tok_' || principal, 'name', 't'), id, at, state,
               case state when 'succeeded' then 'ok' else 'internal' end, 'wrk_bench', at + interval '5 s', 1
        from (
-         select gen_random_uuid() as id, date_trunc('milliseconds', now()) - ($2::integer - n) * interval '6 s' as at,
+         select overlay(gen_random_uuid()::text placing substr(ms, 1, 8) || '-' || substr(ms, 9) from 1)::uuid as id,
+           date_trunc('milliseconds', now()) - ($2::integer - n) * interval '6 s' as at,
            case when n % 1000 = 0 then 'noop' when n % 10 = 1 then 'http' when n % 5 = 2 then 'script' else 'command' end as kind,
            case when n % 7 = 0 then null
                 when n % ${ROUND} = 9 then 'rotate certificates/edge'
@@ -37,7 +38,11 @@ export async function fillRuns(sql, n, organizationId) {
            case when n % ${ROUND} = 5 then 99 else n % 20 end as principal,
            case when n % ${ROUND} = 13 then 'interrupted' when n % 27 = 0 then 'failed' when n % 200 = 1 then 'canceled'
                 else 'succeeded' end as state
-         from generate_series(1, $2) as n
+         from (
+           -- Ids begin with their time, as the product's do.
+           select n, lpad(to_hex((extract(epoch from now()) * 1000)::bigint - ($2::bigint - n) * 6000), 12, '0') as ms
+           from generate_series(1, $2) as n
+         ) each
        ) new
        returning organization_id, state, created_at, id
      )
@@ -92,6 +97,8 @@ export const LISTS = Object.freeze([
   ['failed in a queue', 'state=failed&queue=deploys'],
   ['failed in a queue of old', 'state=failed&queue=retired'],
   ['interrupted, with a label', 'state=interrupted&label=env:dev'],
+  ['failed, of a principal that did little', 'state=failed&principal=tok_99'],
+  ['pending, with words that few have', 'state=pending&q=waits+17'],
   ['pending in a queue, with a word', 'state=pending&queue=waiting&q=waits'],
   ['two that never come together', 'kind=http&origin=schedule'],
   ['kind, label and principal', 'kind=command&label=env:dev&principal=tok_3'],

@@ -58,7 +58,7 @@ const BREAKS: readonly (readonly [law: LawName, what: string, way: Way, sql: str
     'an unknown state',
     'succeeded',
     `update runs set state = 'done' where id = $1`,
-    ['end_event', 'audit_end'],
+    ['end_event', 'audit_end', 'listed'],
   ],
   [
     'outcome',
@@ -73,6 +73,13 @@ const BREAKS: readonly (readonly [law: LawName, what: string, way: Way, sql: str
     'interrupted',
     `update runs set exit_code = 0, end_code = 'internal' where id = $1`,
     ['end_event', 'audit_end'],
+  ],
+  ['listed', 'it is in no list', 'succeeded', 'delete from ended_runs where run_id = $1'],
+  [
+    'listed',
+    'it is in the list of another state',
+    'interrupted',
+    `update ended_runs set state = 'failed' where run_id = $1`,
   ],
   ['outcome', 'a worker, and never claimed', 'succeeded', 'update runs set claimed_at = null where id = $1'],
   ['outcome', 'nobody who ended it', 'canceled', `update runs set end_by = '' where id = $1`, ['audit_end']],

@@ -226,37 +226,37 @@ const CHARTED = 'test/helm/chart.system.spec.ts';
 export const MUTATIONS = [
   // claim
   mutation('claim takes for a life that drains or is lost', CLAIM, STATEMENTS, [
-    `        and state = 'live'                                   -- not draining, not reaped\n`,
+    '        and ${isLive(sql)}                                   -- not draining, not reaped\n',
     '',
   ]),
   mutation(
     'claim takes under a lease that is over',
     CLAIM,
     STATEMENTS,
-    ['        and lease_until > db_clock()                         -- the lease holds at this very moment\n', ''],
+    ['        and ${holdsLease(sql)}                               -- at this very moment\n', ''],
     [
-      '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n        and not',
-      '      where not',
+      '      where ${holdsLease(sql)}                               -- read again, after the row was waited for\n        and',
+      '      where',
     ],
   ),
   mutation('claim does not look at the lease again after it waited', CLAIM, RACES, [
-    '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n        and not',
-    '      where not',
+    '      where ${holdsLease(sql)}                               -- read again, after the row was waited for\n        and',
+    '      where',
   ]),
   mutation('claim looks at the worker row without locking it', CLAIM, RACES, [
     '      for key share\n    ),\n    ${marks.length',
     '    ),\n    ${marks.length',
   ]),
   mutation('claim takes what is held or parked', CLAIM, STATEMENTS, [
-    `        where l.state = 'pending'\n          and l.not_before is null                           -- due`,
-    '        where l.holder is null\n          and l.not_before is null                           -- due',
+    '        where ${isPending(sql)}\n',
+    '        where l.holder is null\n',
   ]),
   mutation('claim takes what is not due', CLAIM, STATEMENTS, [
-    '          and l.not_before is null                           -- due\n',
+    '          and ${isDue(sql)}\n',
     '',
   ]),
   mutation('claim takes from queues that the worker does not serve', CLAIM, STATEMENTS, [
-    '          and l.queue = s.queue\n',
+    '          and ${isInQueue(sql)}\n',
     '',
   ]),
   mutation('claim waits for rows that others hold', CLAIM, QUEUE, [
@@ -265,12 +265,12 @@ export const MUTATIONS = [
   ]),
   mutation('claim keeps the fence', CLAIM, STATEMENTS, ['fence = l.fence + 1', 'fence = l.fence']),
   mutation('claim forgets the priority', CLAIM, QUEUE, [
-    '        order by -l.priority, l.position\n',
+    '        order by ${claimOrder(sql)}\n',
     '        order by l.position\n',
   ]),
   mutation('claim takes the newest first', CLAIM, QUEUE, [
-    '        order by -l.priority, l.position\n',
-    '        order by -l.priority, l.position desc\n',
+    '        order by ${claimOrder(sql)}\n',
+    '        order by ${claimOrder(sql)} desc\n',
   ]),
   // start
   mutation('start for a life that is lost', CLAIM, STATEMENTS, [
@@ -526,8 +526,8 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('keys are forgotten while their run lives', SUBMIT, SUBMITS, [
-    "        and (r.id is null or r.ended_at < db_now() - ${ttlMs} * interval '1 millisecond')\n",
-    '',
+    "            and (r.ended_at is null or r.ended_at >= db_now() - ${ttlMs} * interval '1 millisecond'))\n",
+    "            and r.ended_at >= db_now() - ${ttlMs} * interval '1 millisecond')\n",
   ]),
   // what the database refuses by itself
   mutation(
@@ -785,8 +785,8 @@ export const MUTATIONS = [
   // run again, and wait
   mutation('what has not ended is run again', RUNS, RERUNS, ['if (!isEnded(earlier.state))', 'if (false)']),
   mutation('a rerun does not say of what', RUNS, RERUNS, [
-    'notBefore: null }, earlier.id)',
-    'notBefore: null }, null)',
+    'id: undefined }, earlier.id)',
+    'id: undefined }, null)',
   ]),
   mutation('a rerun without an entry of what it does again', SUBMIT, RERUNS, [`, 'rerunOf', f."rerunOfObject")`, ')']),
   mutation('a rerun without an event of what it does again', SUBMIT, RERUNS, [
@@ -794,9 +794,9 @@ export const MUTATIONS = [
     `'principal', principal))`,
   ]),
   mutation('a rerun without its key', RUNS_EDGE, RERUNS, ['key: idempotencyKeyOf(request),', 'key: null,']),
-  mutation('a rerun starts behind the others', RUNS, RERUNS, [
-    'const same = { kind, name, queue, priority,',
-    'const same = { kind, name, queue, priority: Math.min(priority, 0),',
+  mutation('a rerun starts behind the others', 'src/runs/submits.ts', RERUNS, [
+    'return { kind, name, queue, priority,',
+    'return { kind, name, queue, priority: Math.min(priority, 0),',
   ]),
   mutation('an end written here is not told here', HOLDER, WAITS, [
     'this.platform.bells.ended.ring([...written]);',
@@ -2630,6 +2630,7 @@ export const MUTATIONS = [
     ['one_standing', 'f.is_ended <> f.is_live'],
     ['live_copies', 'and f.l_priority = f.priority'],
     ['live_holder', 'then f.is_holder_known'],
+    ['listed', 'not f.is_ended or f.is_listed'],
     ['event_numbers', 'and f.e_last = f.e_count'],
     ['event_ends', 'and f.e_end_seq = f.e_last'],
     ['end_event', 'f.e_true_ends = f.e_ends'],
@@ -2979,4 +2980,27 @@ export const MUTATIONS = [
     'return statSync(path, { throwIfNoEntry: false }) !== undefined;',
     'try { statSync(path); return true; } catch { return false; }',
   ]),
+  // lists
+  ...[
+    [
+      'a list by state reads all runs',
+      ['cross join lateral (select * from runs where id = w.id offset 0) r', 'join runs r on r.id = w.id'],
+    ],
+    ['a list ends where its walk did', ['(await endOfWalk(pool, search)) ?? null', 'null']],
+    [
+      'a list by state takes all states together',
+      ['       order by created_at desc, run_id desc limit ${length})', ')'],
+    ],
+    ['what many have in common is counted', ['> PERHAPS_FEW) return false;', '> 1e9) return false;']],
+    [
+      'few of any state are listed',
+      ['${within(sql, search, sql`id`)} and ${ofState}', '${within(sql, search, sql`id`)}'],
+    ],
+    [
+      'few of any organization are listed',
+      ['${[organizationId, ...facets]}', '${facets}'],
+      ['where ${within(sql, search, sql`id`)} and', 'where'],
+    ],
+    ['a part of a word is a word', ["name_words(r.name) @@ plainto_tsquery('simple', ${words})", 'true']],
+  ].map(([name, ...edits]) => mutation(name, 'src/runs/list.sql.ts', 'test/runs/lists.contract.spec.ts', ...edits)),
 ];
