@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { encodeId, newId } from '../../src/kernel/ids.js';
+import { decodeId, encodeId, newId } from '../../src/kernel/ids.js';
 import { type Answer, openSurface, type Surface } from '../send.js';
 import { Holder } from './holder.fixture.js';
 
@@ -173,6 +173,40 @@ describe('filters', () => {
     expect(await at('2026-01-02T03:04:05Z', '2026-01-02T03:04:05.678Z')).toEqual([]);
   });
 
+  it('by words of the name: whole ones, all of them, in any case and order, whatever stands between them', async () => {
+    const queue = `${surface.queue}-words`;
+    const names = ['Nightly backup: db-17 (prod)', 'nightly_backup/db17', 'Sauvegarde é été', 'backups'];
+    const [spaced, joined, accented, many] = await Promise.all(names.map((name) => submit({ queue, name })));
+    await submit({ queue });
+    const by = async (q: string) => (await idsOf({ queue, q })).sort();
+    expect(await by('nightly')).toEqual([spaced, joined].sort());
+    expect(await by('BACKUP, nightly')).toEqual([spaced, joined].sort());
+    expect(await by('db 17')).toEqual([spaced]);
+    expect(await by('db-17')).toEqual([spaced]);
+    expect(await by('db17')).toEqual([joined]);
+    expect(await by('backup')).toEqual([spaced, joined].sort());
+    expect(await by('backups')).toEqual([many]);
+    expect(await by('été')).toEqual([accented]);
+    expect(await by('prod nightly staging')).toEqual([]);
+    expect(await by(`'x' | !(prod) & :*`)).toEqual([]);
+    expect(await by(`(prod) & !db:*`)).toEqual([spaced]);
+  });
+
+  it('by who made them, and by the run whose children they are', async () => {
+    const queue = `${surface.queue}-principals`;
+    const id = await submit({ queue });
+    const { principal } = (await surface.send({ path: `/v1/runs/${id}` })).json;
+    expect(await idsOf({ queue, principal: principal.id })).toEqual([id]);
+    expect(await idsOf({ queue, principal: principal.name })).toEqual([]);
+    const child = await submit({ queue });
+    const session = await surface.session();
+    const uuids = [child, id].map((name) => decodeId('run', name));
+    await session.query('update runs set parent_id = $2, root_id = $2 where id = $1', uuids);
+    expect(await idsOf({ parent: id })).toEqual([child]);
+    expect(await idsOf({ parent: id, state: 'pending' })).toEqual([child]);
+    expect(await idsOf({ parent: child })).toEqual([]);
+  });
+
   it('never show another organization’s runs', async () => {
     const queue = `${surface.queue}-theirs`;
     const { token } = await surface.stranger();
@@ -205,6 +239,13 @@ describe('what a list does not understand is 422, never clamped or ignored', () 
     ['?label', { label: 'a' }],
     ['?label', { label: ':a' }],
     ['?label', { label: ['a:1', 'a:2'] }],
+    ['?q', { q: '' }],
+    ['?q', { q: ' -:*' }],
+    ['?q', { q: 'x'.repeat(201) }],
+    ['?q', { q: ['a', 'b'] }],
+    ['?principal', { principal: '' }],
+    ['?principal', { principal: ['a', 'b'] }],
+    ['?parent', { parent: 'wrk_01h455vb4pex5vsknk084sn02q' }],
     ['?createdAfter', { createdAfter: 'yesterday' }],
     ['?createdBefore', { createdAfter: '2026-01-02T00:00:00Z', createdBefore: '2026-01-01T00:00:00Z' }],
     ['?cursor', { cursor: '' }],
@@ -238,7 +279,20 @@ describe('what a list does not understand is 422, never clamped or ignored', () 
   });
 
   it('random queries are answered 200 or 422 and nothing else', async () => {
-    const names = ['state', 'kind', 'queue', 'origin', 'label', 'createdAfter', 'limit', 'cursor', 'q', '__proto__'];
+    const names = [
+      'state',
+      'kind',
+      'queue',
+      'origin',
+      'label',
+      'createdAfter',
+      'limit',
+      'cursor',
+      'q',
+      'principal',
+      'parent',
+      '__proto__',
+    ];
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.constantFrom(...names), fc.string({ unit: 'binary', maxLength: 30 })), { maxLength: 4 }),
