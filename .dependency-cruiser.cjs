@@ -6,7 +6,7 @@
 /** Lowest first; a folder imports only those before it. The files directly in src/ stand on top. */
 const LAYERS = ['verifier', 'kernel', 'platform', 'audit', 'access', 'runs', 'execution', 'doctor', 'replica'];
 /** Clients of the HTTP API: no layers of the server. */
-const CLIENTS = ['cli', 'console'];
+const CLIENTS = ['client', 'cli', 'console'];
 
 const any = (names) => `(${names.join('|')})`;
 const npm = (...names) => `(^|/)node_modules/(@types/)?${any(names)}/`;
@@ -55,10 +55,19 @@ const layers = [
     from: `^src/${any(LAYERS)}/`,
     to: `^src/${any(CLIENTS)}/`,
   }),
-  never('cli-apart', 'the command line client knows the words, the platform and the verifier only', {
+  never('client-apart', 'whoever has the HTTP API needs nothing else of ours', {
+    from: '^src/client/',
+    to: '^src/',
+    notTo: '^src/client/',
+  }),
+  never('client-anywhere', 'the TypeScript client runs wherever there is fetch: nothing of Node is in it', {
+    from: '^src/client/',
+    dependencyTypes: ['core'],
+  }),
+  never('cli-apart', 'the command line client knows its transport, the words, the platform and the verifier only', {
     from: '^src/cli/',
     to: '^src/',
-    notTo: '^src/(cli|verifier|kernel|platform)/',
+    notTo: '^src/(cli|client|verifier|kernel|platform)/',
   }),
   never('cli-is-light', 'the command line client starts fast and opens no database', {
     from: '^src/cli/',

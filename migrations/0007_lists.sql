@@ -29,3 +29,9 @@ create index runs_facets on runs using gin (
 
 -- What a request that made several runs made, in its order; `run_id` is the first of them.
 alter table idempotency_keys add column run_ids uuid[];
+
+-- The lock of a chain is found by its name: nothing counts in 32 bits. Two chains of one number share a lock, and no more.
+alter table audit_heads drop column lock_key;
+alter table audit_heads add column lock_key integer not null generated always as (hashtext(chain_id)) stored;
+alter table schema_migrations alter column id type bigint;
+alter sequence schema_migrations_id_seq as bigint;

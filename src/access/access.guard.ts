@@ -1,6 +1,7 @@
 /**
- * Asks every request for a bearer token, unless its route says `@Open()`: what says nothing is closed. Whom it knows and
- * refuses is remembered, and so is who gets in and is refused further on.
+ * Asks every request for a bearer token, unless its route says `@Open()`, and for one of the installation where it says
+ * `@InstallationOnly()`: what says nothing is closed. Whom it knows and refuses is remembered, and so is who gets in and
+ * is refused further on.
  */
 import {
   type CallHandler,
@@ -14,7 +15,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Observable, tap } from 'rxjs';
 import { Problem } from '../kernel/problems.js';
 import { callerOf, rememberCaller } from '../platform/http/caller.js';
-import { OPEN } from '../platform/http/open.js';
+import { PERMISSION, type Permitted } from '../platform/http/permission.js';
 import { AccessService } from './access.service.js';
 import { type Refusal, RefusalsService } from './refusals.service.js';
 
@@ -27,8 +28,8 @@ export class AccessGuard implements CanActivate {
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    const places = [context.getHandler(), context.getClass()];
-    if (this.reflector.getAllAndOverride<boolean | undefined>(OPEN, places)) return true;
+    const permitted = this.reflector.get<Permitted | undefined>(PERMISSION, context.getHandler());
+    if (permitted?.permission === 'none') return true;
     const http = context.switchToHttp();
     const request = http.getRequest<FastifyRequest>();
     const token = bearerToken(request.headers.authorization);
@@ -37,6 +38,10 @@ export class AccessGuard implements CanActivate {
       if (identity) this.refusals.note(identity.caller, refusalOf('unauthorized', request));
       void http.getResponse<FastifyReply>().header('www-authenticate', 'Bearer realm="capstan"');
       throw new Problem('unauthorized', 'send a token that this installation knows: `Authorization: Bearer <token>`');
+    }
+    if (permitted?.permission === 'installation' && !identity.caller.isInstallationAdmin) {
+      this.refusals.note(identity.caller, refusalOf('forbidden', request));
+      throw new Problem('forbidden', permitted.why);
     }
     rememberCaller(request, identity.caller);
     return true;

@@ -28,7 +28,7 @@ export class AuditController {
         'second, and last `result`, this very object; without it, the verification failed and may be asked for again.',
     }),
   )
-  @Documented((api) => api.ApiOkResponse({ type: VerificationDto }))
+  @Documented((api) => api.ApiOkResponse({ type: VerificationDto, description: 'What was found.' }))
   @Get('verify')
   async verify(
     @CurrentCaller() caller: RequestCaller,

@@ -29,30 +29,48 @@ export class VerifyQuery extends ChainQuery {
 }
 
 class ChainHeadDto {
-  @Documented((api) => api.ApiProperty({ type: 'integer', minimum: 0 }))
+  @Documented((api) => api.ApiProperty({ type: 'integer', example: 7, minimum: 0 }))
   seq: number;
 
-  @Documented((api) => api.ApiProperty({ type: String, description: 'Lower-case hex; empty before the first entry.' }))
+  @Documented((api) =>
+    api.ApiProperty({
+      type: String,
+      example: '5f'.repeat(32),
+      description: 'Lower-case hex; empty before the first entry.',
+    }),
+  )
   link: string;
 }
 
 export class VerificationDto {
   @Documented((api) =>
-    api.ApiProperty({ type: Boolean, description: 'Whether every entry asked for, the head and the anchors hold.' }),
+    api.ApiProperty({
+      type: Boolean,
+      example: true,
+      description: 'Whether every entry asked for, the head and the anchors hold.',
+    }),
   )
   ok: boolean;
 
-  @Documented((api) => api.ApiProperty({ type: String, description: 'Id of the chain.' }))
+  @Documented((api) =>
+    api.ApiProperty({ type: String, example: 'org_01h455vb4pex5vsknk084sn02q', description: 'Id of the chain.' }),
+  )
   chain: string;
 
-  @Documented((api) => api.ApiProperty({ type: 'integer', description: 'Entries that were recomputed and held.' }))
+  @Documented((api) =>
+    api.ApiProperty({ type: 'integer', example: 7, description: 'Entries that were recomputed and held.' }),
+  )
   entries: number;
 
   @Documented((api) => api.ApiProperty({ type: ChainHeadDto }))
   head: ChainHeadDto;
 
   @Documented((api) =>
-    api.ApiProperty({ type: 'integer', description: 'Outside timestamps of the chain that equal their entries.' }),
+    api.ApiProperty({
+      type: 'integer',
+      example: 0,
+      description: 'Outside timestamps of the chain that equal their entries.',
+    }),
   )
   anchors: number;
 

@@ -21,8 +21,9 @@ export async function missingInstallationChain(pool: Pool): Promise<string | und
 /**
  * The number of the first entry at or after an instant, and the one behind the last entry when there is none. As `at`
  * never goes back within a chain, halving finds it: some 20 look-ups in a million, also where entries are missing.
+ * `laterMs` is added by the database: the last instant that may be written has none behind it that could be sent.
  */
-export async function seqAt(pool: Pool, chain: string, instant: Date): Promise<number> {
+export async function seqAt(pool: Pool, chain: string, instant: Date, laterMs = 0): Promise<number> {
   const rows = await pool.run<{ seq: number }[]>(
     (sql) => sql`
     with recursive between as (
@@ -30,9 +31,10 @@ export async function seqAt(pool: Pool, chain: string, instant: Date): Promise<n
              coalesce(max(seq), 0) + 1 as found                    -- all from here on are not
       from audit_entries where chain_id = ${chain} and seq <= ${LAST_SEQ}
       union all
-      select case when e.at >= ${instant} then b.before else b.middle end,
-             case when e.at >= ${instant} then e.seq else b.found end
+      select case when e.at >= i.at then b.before else b.middle end,
+             case when e.at >= i.at then e.seq else b.found end
       from (select before, found, (before + found) / 2 as middle from between where found - before > 1) b
+      cross join (select ${instant}::timestamptz + ${laterMs}::int * interval '1 millisecond' as at) i
       left join lateral (
         select seq, at from audit_entries
         where chain_id = ${chain} and seq > b.before and seq <= b.middle

@@ -5,6 +5,8 @@ import { Problem } from '../kernel/problems.js';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
 import { goneSignal, unlessGone } from '../platform/http/prefer.js';
+import { Records } from '../platform/http/records.js';
+import { Refuses } from '../platform/http/refuses.js';
 import { BundleQuery, bundleRequest } from './bundle.dto.js';
 import { BundleService } from './bundle.service.js';
 
@@ -26,8 +28,23 @@ export class BundleController {
         'verify 409 with `seq` and `check`, a replica without the current signing key 503.',
     }),
   )
-  @Documented((api) => api.ApiProduces(MEDIA_TYPE))
-  @Documented((api) => api.ApiOkResponse({ schema: { type: 'object' }, description: 'The bundle.' }))
+  @Documented((api) =>
+    api.ApiOkResponse({
+      content: {
+        [MEDIA_TYPE]: {
+          schema: {
+            type: 'object',
+            required: ['loomseal', 'bundle_id', 'chain', 'claims'],
+            additionalProperties: true,
+            example: { loomseal: '0.1', bundle_id: 'lsb_01h455vb4pex5vsknk084sn02q', chain: {}, claims: [] },
+          },
+        },
+      },
+      description: 'The bundle.',
+    }),
+  )
+  @Records('audit.exported')
+  @Refuses('chain_broken', 'signing_key_missing', 'signing_key_superseded')
   @Get()
   async read(
     @CurrentCaller() caller: RequestCaller,

@@ -86,7 +86,7 @@ export class BundleService {
     }
     const first = from instanceof Date ? await seqAt(this.pools.read, chain, from) : from;
     // All before the first that is later, to the millisecond, which is what entries are written to.
-    const last = to instanceof Date ? (await seqAt(this.pools.read, chain, new Date(to.getTime() + 1))) - 1 : to;
+    const last = to instanceof Date ? (await seqAt(this.pools.read, chain, to, 1)) - 1 : to;
     return chooseWindow({ ...(first && { from: first }), ...(last !== undefined && { to: last }) }, seq);
   }
 

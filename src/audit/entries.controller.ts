@@ -30,7 +30,7 @@ export class EntriesController {
         'second at most on one page.',
     }),
   )
-  @Documented((api) => api.ApiOkResponse({ type: EntryPageDto }))
+  @Documented((api) => api.ApiOkResponse({ type: EntryPageDto, description: 'A page.' }))
   @Get()
   async list(
     @CurrentCaller() caller: RequestCaller,
@@ -53,7 +53,8 @@ export class EntriesController {
         'to a change bears one in `Audit-Receipt`: who keeps it finds out when the end of the chain is cut off.',
     }),
   )
-  @Documented((api) => api.ApiOkResponse({ type: ReceiptDto }))
+  @Documented((api) => api.ApiParam({ name: 'receipt', description: 'As an `Audit-Receipt` said it.' }))
+  @Documented((api) => api.ApiOkResponse({ type: ReceiptDto, description: 'Whether it holds.' }))
   @Get('receipts/:receipt')
   receipt(
     @CurrentCaller() caller: RequestCaller,

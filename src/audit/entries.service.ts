@@ -47,7 +47,7 @@ export class EntriesService {
   async list(chain: string, search: EntrySearch): Promise<EntryPage> {
     const untilMs = performance.now() + this.bounds.ms;
     const { filter, after, before, below, limit } = search;
-    const from = after ? await seqAt(this.pool, chain, new Date(after.getTime() + 1)) : 1;
+    const from = after ? await seqAt(this.pool, chain, after, 1) : 1;
     let to = before ? (await seqAt(this.pool, chain, before)) - 1 : LAST_SEQ;
     if (below !== undefined) to = Math.min(to, below - 1);
     const entries: EntryRow[] = [];

@@ -5,7 +5,7 @@ import { parseInstant } from '../kernel/instant.js';
 import { type InputFault, invalidInput } from '../kernel/problems.js';
 import { Documented } from '../platform/http/document.js';
 import { Holds } from '../platform/http/input.js';
-import { DEFAULT_LIMIT, limitFaults, MAX_LIMIT } from '../platform/http/page.js';
+import { DEFAULT_LIMIT, LIMIT, limitFaults } from '../platform/http/page.js';
 import { nullable, orNull } from '../platform/http/schema.js';
 import type { EntrySearch } from './entries.service.js';
 import { entryPlaceOf } from './entry-cursor.rules.js';
@@ -15,6 +15,8 @@ const ACTION = /^[a-z][a-z0-9_]{0,62}(\.[a-z0-9_]{1,63}){0,3}$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const OBJECT = /^[^"\\\u0000-\u001f]{1,300}$/;
 const CHAIN_NOTE = "The installation's own chain, for its admins; by default the organization's.";
+
+const RECEIPT = `org_01h455vb4pex5vsknk084sn02q:7:${'5f'.repeat(32)}`;
 
 export class ChainQuery {
   @Documented((api) =>
@@ -26,7 +28,9 @@ export class ChainQuery {
 }
 
 export class EntryListQuery extends ChainQuery {
-  @Documented((api) => api.ApiProperty({ type: String, required: false, example: 'run.ended' }))
+  @Documented((api) =>
+    api.ApiProperty({ type: String, required: false, example: 'run.ended', description: 'What was done.' }),
+  )
   @IsOptional()
   @IsString()
   @Matches(ACTION, { message: 'must be the name of an action, such as run.ended' })
@@ -59,22 +63,20 @@ export class EntryListQuery extends ChainQuery {
   run?: string;
 
   @Documented((api) =>
-    api.ApiProperty({ type: String, format: 'date-time', required: false, description: 'Excluded.' }),
+    api.ApiProperty({ type: String, format: 'date-time', required: false, description: 'Recorded later than this.' }),
   )
   @IsOptional()
   @Holds(instantFaults)
   after?: string;
 
   @Documented((api) =>
-    api.ApiProperty({ type: String, format: 'date-time', required: false, description: 'Excluded.' }),
+    api.ApiProperty({ type: String, format: 'date-time', required: false, description: 'Recorded earlier than this.' }),
   )
   @IsOptional()
   @Holds(instantFaults)
   before?: string;
 
-  @Documented((api) =>
-    api.ApiProperty({ type: 'integer', minimum: 1, maximum: MAX_LIMIT, required: false, default: DEFAULT_LIMIT }),
-  )
+  @Documented((api) => api.ApiProperty(LIMIT))
   @IsOptional()
   @Holds(limitFaults)
   limit?: string;
@@ -92,10 +94,12 @@ export class EntryListQuery extends ChainQuery {
 }
 
 export class EntryDto {
-  @Documented((api) => api.ApiProperty({ type: 'integer', minimum: 1 }))
+  @Documented((api) => api.ApiProperty({ type: 'integer', example: 7, minimum: 1 }))
   seq: number;
 
-  @Documented((api) => api.ApiProperty(nullable('string', { format: 'date-time' })))
+  @Documented((api) =>
+    api.ApiProperty(nullable('string', { example: '2030-01-31T08:00:12.345Z', format: 'date-time' })),
+  )
   at: string | null;
 
   @Documented((api) => api.ApiProperty(nullable('string', { example: 'run.ended' })))
@@ -104,7 +108,9 @@ export class EntryDto {
   @Documented((api) => api.ApiProperty(nullable('string', { example: 'tok_01h455vb4pex5vsknk084sn02q' })))
   principal: string | null;
 
-  @Documented((api) => api.ApiProperty(nullable('string', { description: 'Its name at that moment.' })))
+  @Documented((api) =>
+    api.ApiProperty(nullable('string', { example: 'admin', description: 'Its name at that moment.' })),
+  )
   principalName: string | null;
 
   @Documented((api) => api.ApiProperty(nullable('string', { example: 'run_01h455vb4pex5vsknk084sn02q' })))
@@ -115,12 +121,16 @@ export class EntryDto {
 
   @Documented((api) =>
     api.ApiProperty(
-      nullable('object', { additionalProperties: true, description: 'All that the entry says, as it is hashed.' }),
+      nullable('object', {
+        example: { action: 'run.ended', object: 'run_01h455vb4pex5vsknk084sn02q', state: 'failed' },
+        additionalProperties: true,
+        description: 'All that the entry says, as it is hashed.',
+      }),
     ),
   )
   payload: Readonly<Record<string, unknown>> | null;
 
-  @Documented((api) => api.ApiProperty({ type: String, description: '`<chain>:<seq>:<link>`' }))
+  @Documented((api) => api.ApiProperty({ type: String, example: RECEIPT, description: '`<chain>:<seq>:<link>`' }))
   receipt: string;
 }
 
@@ -133,11 +143,11 @@ export class EntryPageDto {
 }
 
 export class ReceiptDto {
-  @Documented((api) => api.ApiProperty({ type: String }))
+  @Documented((api) => api.ApiProperty({ type: String, example: RECEIPT }))
   receipt: string;
 
   @Documented((api) =>
-    api.ApiProperty({ type: Boolean, description: 'Whether the chain still holds that very entry.' }),
+    api.ApiProperty({ type: Boolean, example: true, description: 'Whether the chain still holds that very entry.' }),
   )
   holds: boolean;
 

@@ -27,14 +27,17 @@ export function entryOf({ chain, seq, claim, link }: EntryRow): Entry {
   const members = membersOf(payload);
   const text = (name: string) => textOf(members?.[name]);
   const object = text('object');
+  const action = text('action');
+  // A queue may be called what a run is.
+  const isOfRun = object?.startsWith('run_') && !action?.startsWith('queue.');
   return {
     seq,
     at: textOf(at),
-    action: text('action'),
+    action,
     principal: text('principal'),
     principalName: text('principalName'),
     object,
-    run: object?.startsWith('run_') ? object : null,
+    run: isOfRun ? object : null,
     payload: members ?? null,
     receipt: receiptText({ chain, seq, link }),
   };

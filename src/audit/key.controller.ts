@@ -4,6 +4,8 @@ import type { FastifyReply } from 'fastify';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
 import { NoQuery } from '../platform/http/input.pipe.js';
+import { InstallationOnly } from '../platform/http/permission.js';
+import { Records } from '../platform/http/records.js';
 import { KeyDto, keyDto, NewKeyDto } from './key.dto.js';
 import { KeyService } from './key.service.js';
 
@@ -19,7 +21,7 @@ export class KeyController {
       description: "Public halves alone, as the installation's chain records them.",
     }),
   )
-  @Documented((api) => api.ApiOkResponse({ type: KeyDto }))
+  @Documented((api) => api.ApiOkResponse({ type: KeyDto, description: 'The key, or nulls while there is none.' }))
   @Get()
   async show(@Query() _query: NoQuery): Promise<KeyDto> {
     return keyDto(await this.keys.standing());
@@ -36,7 +38,9 @@ export class KeyController {
     }),
   )
   @Documented((api) => api.ApiBody({ type: NewKeyDto }))
-  @Documented((api) => api.ApiOkResponse({ type: KeyDto }))
+  @Documented((api) => api.ApiOkResponse({ type: KeyDto, description: 'It signs from now on.' }))
+  @InstallationOnly('the signing key belongs to the installation: only its admins replace it')
+  @Records('audit.key_rotated')
   @Post()
   @HttpCode(200)
   async rotate(

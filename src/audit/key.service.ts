@@ -66,15 +66,12 @@ export class KeyService {
 
   /**
    * Makes a key the installation's, by its raw public half. Said again of the current one it writes nothing and answers
-   * the receipt of then. Throws `forbidden`.
+   * the receipt of then.
    */
   async rotate(
-    { isInstallationAdmin, principal }: RequestCaller,
+    { principal }: Pick<RequestCaller, 'principal'>,
     publicKey: Buffer,
   ): Promise<{ standing: KeyStanding; receipt: string }> {
-    if (!isInstallationAdmin) {
-      throw new Problem('forbidden', 'the signing key belongs to the installation: only its admins replace it');
-    }
     const fingerprint = fingerprintOf(publicKey);
     const written = await rotateKeyIfOther(this.pools.submit, {
       chain: await this.audit.installationChain(),

@@ -1,19 +1,33 @@
 /** The calls of the API that the client makes, one method each. Every one may be sent more than once unharmed. */
+
+import { readJson } from '../client/transport.js';
+import {
+  type BatchItem,
+  type Canceled,
+  decodeBatch,
+  decodeCanceled,
+  decodeReruns,
+  type Reruns,
+} from './bulk-answers.js';
 import { type BundleFile, readBundleFile } from './bundle-file.js';
-import { type ApiRequest, type HttpClient, readJson } from './http.js';
+import type { ApiRequest, HttpClient } from './http.js';
 import {
   type AuditEntry,
   decodeAuditEntry,
   decodePage,
   decodeQueue,
+  decodeReceiptCheck,
   decodeRun,
   decodeRunEvent,
   decodeSigningKeys,
+  decodeWhy,
   decodeWorker,
   type Queue,
+  type ReceiptCheck,
   type Run,
   type RunEvent,
   type SigningKeys,
+  type Why,
   type Worker,
 } from './resources.js';
 
@@ -34,13 +48,8 @@ export interface Submitted extends Answer<Run> {
   readonly isReplay: boolean;
 }
 
-export interface RunFilter {
-  readonly state: readonly string[];
-  readonly kind?: string;
-  readonly queue?: string;
-  /** `[key, value]`; all of them. */
-  readonly labels: readonly (readonly [string, string])[];
-}
+/** What narrows a list of runs, in the words of the API. */
+export type RunFilter = Readonly<Record<string, string | readonly string[]>>;
 
 /** The most that the server puts on one page. */
 const PAGE_ITEMS = 200;
@@ -48,6 +57,14 @@ const PAGE_ITEMS = 200;
 const BUNDLE_TRY_MS = 280_000;
 const BUNDLE_TYPES = 'application/vnd.kordloom.loomseal+json, application/problem+json';
 const KEY_PATH = 'v1/audit/key';
+/** A server works on one part for up to 25 s. */
+const BULK_TRY_MS = 60_000;
+
+export interface BulkPart {
+  /** Counts alone. */
+  readonly dryRun: boolean;
+  readonly cursor?: string;
+}
 
 export class Api {
   constructor(readonly http: HttpClient) {}
@@ -63,9 +80,7 @@ export class Api {
 
   /** `key` makes one run of however many tries. */
   private launch(launch: ApiRequest, key: string): Promise<Submitted> {
-    // A header holds bytes: fetch takes each as one character.
-    const headers = { 'idempotency-key': Buffer.from(key, 'utf8').toString('latin1') };
-    const request = { ...launch, headers };
+    const request = { ...launch, idempotencyKey: key };
     return this.http.send(
       () => request,
       async (response) => {
@@ -80,6 +95,10 @@ export class Api {
     return this.ask({ method: 'GET', path: pathOf(id) }, decodeRun);
   }
 
+  why(id: string): Promise<Answer<Why>> {
+    return this.ask({ method: 'GET', path: `${pathOf(id)}/why` }, decodeWhy);
+  }
+
   cancel(id: string): Promise<Answer<Run>> {
     return this.ask({ method: 'POST', path: `${pathOf(id)}/cancel` }, decodeRun);
   }
@@ -87,6 +106,40 @@ export class Api {
   /** Up to `limit` runs, newest first; `next` leads on when there are more. */
   runs(filter: RunFilter, limit: number): Promise<Part<Run>> {
     return this.pages('v1/runs', queryOf(filter), limit, decodeRun);
+  }
+
+  /** One part of all that match; `next` leads on. Said again it changes nothing. */
+  async cancelMany(filter: RunFilter, part: BulkPart): Promise<Canceled> {
+    const body = { filter, ...part };
+    const request: ApiRequest = { method: 'POST', path: 'v1/runs/cancel', body, tryMs: BULK_TRY_MS };
+    return (await this.ask(request, decodeCanceled)).value;
+  }
+
+  /** One part of all that match and have ended; `key` makes no run twice. */
+  async rerunMany(filter: RunFilter, part: BulkPart, key: string): Promise<Reruns> {
+    const body = { filter, ...part };
+    const request: ApiRequest = {
+      method: 'POST',
+      path: 'v1/runs/rerun',
+      body,
+      idempotencyKey: key,
+      tryMs: BULK_TRY_MS,
+    };
+    return (await this.ask(request, decodeReruns)).value;
+  }
+
+  /** One answer for each of up to 1,000 submits, in their order; `key` makes no run twice. */
+  async batch(runs: readonly unknown[], key: string): Promise<readonly BatchItem[]> {
+    const request: ApiRequest = {
+      method: 'POST',
+      path: 'v1/runs/batch',
+      body: { runs },
+      idempotencyKey: key,
+      // None was taken: each says why.
+      wanted: [422],
+      tryMs: BULK_TRY_MS,
+    };
+    return (await this.ask(request, (document) => decodeBatch(document, runs.length))).value;
   }
 
   /** Up to `limit` events of a run, oldest first. */
@@ -131,6 +184,14 @@ export class Api {
   /** Up to `limit` entries of a chain, newest first. */
   auditEntries(filter: URLSearchParams, limit: number): Promise<Part<AuditEntry>> {
     return this.pages('v1/audit', filter, limit, decodeAuditEntry);
+  }
+
+  receipt(receipt: string): Promise<Answer<ReceiptCheck>> {
+    return this.ask({ method: 'GET', path: `v1/audit/receipts/${encodeURIComponent(receipt)}` }, decodeReceiptCheck);
+  }
+
+  version(): Promise<Answer<unknown>> {
+    return this.ask({ method: 'GET', path: 'v1/version' }, (document) => document);
   }
 
   auditKey(): Promise<Answer<SigningKeys>> {
@@ -179,12 +240,9 @@ export class Api {
   }
 }
 
-function queryOf({ state, kind, queue, labels }: RunFilter): URLSearchParams {
+function queryOf(filter: RunFilter): URLSearchParams {
   const query = new URLSearchParams();
-  for (const each of state) query.append('state', each);
-  if (kind !== undefined) query.set('kind', kind);
-  if (queue !== undefined) query.set('queue', queue);
-  for (const [key, value] of labels) query.append('label', `${key}:${value}`);
+  for (const [name, value] of Object.entries(filter)) for (const each of [value].flat()) query.append(name, each);
   return query;
 }
 

@@ -20,7 +20,7 @@ export function addAuditKeyCommands(commands: ClientCommands): void {
     .addLocal('audit keygen', 'make a signing key', generateKey)
     .addHelpText(
       'after',
-      '\nPrints the key on standard output and its fingerprint on standard error; asks no server.\n\n' +
+      '\nPrints the key on standard output, the fingerprint on standard error.\n\n' +
         'Example:\n  (umask 077; capstan audit keygen > audit-key)\n  CAPSTAN_AUDIT_KEY_FILE=audit-key capstan serve',
     );
   commands
@@ -30,8 +30,8 @@ export function addAuditKeyCommands(commands: ClientCommands): void {
     .option('--key-file <file>', 'the new key as `audit keygen` printed it; - for standard input')
     .addHelpText(
       'after',
-      '\nSends the public half alone. From then on replicas start with the new key; those that still\n' +
-        'have another one go on, and sign no bundles until they are started with the new one.\n\n' +
+      '\nSends the public half alone. From then on replicas start with the new key;\n' +
+        'those with another one go on, and sign nothing until started with the new one.\n\n' +
         'Example:\n  (umask 077; capstan audit keygen > new-key)\n  capstan audit rotate-key --key-file new-key',
     );
 }

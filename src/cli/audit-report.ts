@@ -29,8 +29,8 @@ export function addAuditReportCommand(commands: ClientCommands): void {
     )
     .addHelpText(
       'after',
-      '\nOne HTML file that needs no network, no script and no server, and prints well. Of bundles\n' +
-        'that do not verify it says why and shows nothing that they hold; the exit code is 1 then.\n\n' +
+      '\nOne HTML file that needs no network, no script and no server, and prints well.\n' +
+        'Of bundles that do not verify it says why and shows nothing else: exit code 1.\n\n' +
         'Example:\n  capstan audit report january.json -o january.html',
     );
 }

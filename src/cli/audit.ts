@@ -1,20 +1,18 @@
-/** `audit verify` and `audit list`: what the server says of a chain, and what stands in it. */
+/** `audit verify`, `list` and `receipt`: what the server says of a chain, and what stands in it. */
 import { InvalidArgumentError, Option } from 'commander';
-import { parseInstant } from '../kernel/instant.js';
-import type { ClientCommands } from './commands.js';
+import { addQuietOption, type ClientCommands } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { wrongUsage } from './failure.js';
+import { instant } from './filters.js';
 import { idIn } from './ids.js';
 import { integer } from './launch-options.js';
 import type { Column, Field } from './print.js';
 import type { AuditEntry, ChainVerification } from './resources.js';
 import type { Session } from './session.js';
+import { grouped } from './text.js';
 import { type Progress, verification } from './verification.js';
 
 const DEFAULT_LIMIT = 50;
-/** What is over sooner needs no progress. */
-const QUIET_MS = 500;
-const CLEAR_LINE = '\r\u001b[K';
 const INSTALLATION = "the installation's own chain, for its admins";
 
 interface VerifyOptions {
@@ -44,7 +42,7 @@ export function addAuditCommands(commands: ClientCommands): void {
     .option('--from <seq>', 'first entry (default: 1)', seq)
     .option('--to <seq>', 'last entry, included (default: the newest)', seq)
     .option('--installation', INSTALLATION);
-  commands
+  const list = commands
     .add('audit list', 'list audit entries, newest first', (session, _args, options: ListOptions) =>
       listAudit(session, options),
     )
@@ -52,21 +50,26 @@ export function addAuditCommands(commands: ClientCommands): void {
     .option('--principal <id>', 'who: its id (tok_…, wrk_…), as --json shows it, or system')
     .option('--object <id>', 'on what: an id')
     .option('--run <id>', 'all that is about this run')
-    .option('--after <instant>', 'later than, such as 2026-03-02T00:00:00Z', instant)
-    .option('--before <instant>', 'earlier than', instant)
+    .option('--after <when>', 'later than: 2h ago, or 2026-03-02T00:00:00Z', instant)
+    .option('--before <when>', 'earlier than', instant)
     .option('--installation', INSTALLATION)
     .addOption(new Option('--limit <n>', `how many (default: ${DEFAULT_LIMIT})`).argParser(integer(1, 1_000_000)))
-    .addOption(new Option('--all', 'all of them').conflicts('limit'));
+    .addOption(new Option('--all', 'all of them').conflicts('limit'))
+    .addHelpText('after', '\nExample:\n  capstan audit list --action run.ended --after 24h');
+  addQuietOption(list);
+  commands
+    .add('audit receipt', 'whether an entry still stands', (session, [receipt = '']) => checkReceipt(session, receipt))
+    .argument('<receipt>', 'as a change was answered with: CHAIN:SEQ:LINK')
+    .addHelpText(
+      'after',
+      '\nWho keeps a receipt finds out when its entry is cut off or changed: exit code 1.\n\n' +
+        'Example:\n  capstan audit receipt org_…:17:5b0c…',
+    );
 }
 
 function seq(text: string): string {
   if (/^[1-9]\d{0,14}$/.test(text)) return text;
   throw new InvalidArgumentError('Expected the number of an entry, 1 or more.');
-}
-
-function instant(text: string): string {
-  if (parseInstant(text)) return text;
-  throw new InvalidArgumentError('Expected an instant such as 2026-03-02T00:00:00Z.');
 }
 
 /** What was given, under the names that the API has for it. */
@@ -80,9 +83,9 @@ function queryOf(options: Readonly<Record<string, string | undefined>>, isInstal
 async function verifyAudit(session: Session, { from, to, installation }: VerifyOptions): Promise<number> {
   const { isJson, printer } = session;
   if (Number(from ?? 1) > Number(to ?? Number.POSITIVE_INFINITY)) throw wrongUsage('--from is behind --to');
-  const line = progressLine(session);
-  const asked = verification(session, queryOf({ from, to }, installation), line.show);
-  const { document, value } = await asked.finally(line.clear);
+  const { document, value } = await verification(session, queryOf({ from, to }, installation), (progress) =>
+    session.progress(progressLine(progress)),
+  );
   if (isJson) await printer.document(document);
   else await printer.facts(factsOf(value));
   if (!value.ok) await noteBreak(session, value);
@@ -108,22 +111,8 @@ function noteBreak(session: Session, { brokenAt, check }: ChainVerification): Pr
   );
 }
 
-/** On a terminal alone, one line that is gone afterwards. */
-function progressLine({ shell, isJson }: Session) {
-  const { stderr, timing } = shell;
-  const fromMs = timing.monotonicMs() + QUIET_MS;
-  let isShown = false;
-  return {
-    async show({ verified, of }: Progress): Promise<void> {
-      if (isJson || !stderr.isTerminal || timing.monotonicMs() < fromMs) return;
-      isShown = true;
-      const counts = [verified, of].map((count) => count.toLocaleString('en-US'));
-      await stderr.write(`${CLEAR_LINE}verified ${counts.join(' of ')} entries`);
-    },
-    async clear(): Promise<void> {
-      if (isShown) await stderr.write(CLEAR_LINE);
-    },
-  };
+function progressLine({ verified, of }: Progress): string {
+  return `verified ${[verified, of].map(grouped).join(' of ')} entries`;
 }
 
 function factsOf(verified: ChainVerification): [string, Field][] {
@@ -158,15 +147,42 @@ async function listAudit(session: Session, options: ListOptions): Promise<number
   const run = options.run === undefined ? undefined : idIn([options.run]);
   const filter = queryOf({ action, principal, object, run, after, before }, installation);
   const { items, next } = await api.auditEntries(filter, all ? Number.POSITIVE_INFINITY : limit);
-  if (isJson) {
-    await printer.document({ items: items.map(({ document }) => document), next });
-    return EXIT_CODES.done.code;
+  if (isJson) await printer.document({ items: items.map(({ document }) => document), next });
+  else if (session.isQuiet) await printer.lines(items.map(({ value }) => String(value.seq)));
+  else {
+    await printer.table(
+      ENTRY_COLUMNS,
+      items.map(({ value }) => rowOf(value)),
+    );
   }
-  await printer.table(
-    ENTRY_COLUMNS,
-    items.map(({ value }) => rowOf(value)),
-  );
   if (items.length === 0) await session.note('no such entries');
   if (next !== null) await session.note(`these are the newest ${items.length}; more: --limit N or --all`);
   return EXIT_CODES.done.code;
+}
+
+const REASONS: Readonly<Record<string, string>> = Object.freeze({
+  missing: 'the chain ends before it, or it was taken out',
+  altered: 'its content is not what was linked',
+  differs: 'another entry stands in its place',
+});
+
+async function checkReceipt(session: Session, receipt: string): Promise<number> {
+  const { api, isJson, printer } = session;
+  const { document, value } = await api.receipt(receipt);
+  const { holds, reason, entry } = value;
+  if (isJson) await printer.document(document);
+  else {
+    await printer.facts([
+      ['receipt', value.receipt],
+      ['holds', { state: holds ? 'yes' : 'no' }],
+      ['why not', reason === null ? null : (REASONS[reason] ?? reason)],
+      ['entry', entry === null ? null : entry.seq],
+      ['at', { at: entry?.at ?? null }],
+      ['action', entry?.action ?? null],
+      ['principal', entry?.principalName ?? entry?.principal ?? null],
+      ['object', entry?.object ?? null],
+    ]);
+  }
+  if (!holds) await session.note('keep the receipt, and compare with others', 'look: capstan audit verify');
+  return holds ? EXIT_CODES.done.code : EXIT_CODES.runFailed.code;
 }

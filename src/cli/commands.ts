@@ -3,7 +3,9 @@
  * errors and Ctrl-C are added here.
  */
 import { Command, CommanderError, Option } from 'commander';
+import { advised } from './advice.js';
 import { Failure, wrongUsage } from './failure.js';
+import { commandHelp } from './help.js';
 import { type ClientOptions, Session } from './session.js';
 import type { Shell } from './shell.js';
 
@@ -40,10 +42,16 @@ export class ClientCommands {
     this.groupOf(name).summary(summary);
   }
 
+  /** What is declared from here on stands under this heading in the program's help. */
+  beginSection(heading: string): void {
+    this.root.commandsGroup(heading);
+  }
+
   private declare<T extends object>(among: Command[], name: string, summary: string, act: Act<T>): Command {
     const [word = '', inGroup] = name.split(' ');
     const command = inGroup === undefined ? this.root.command(word) : this.groupOf(word).command(inGroup);
     command.summary(summary).description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`);
+    command.helpInformation = () => commandHelp(command);
     among.push(command);
     return command.exitOverride(refuse(name)).action(async () => {
       // Given before the command's name or behind it, all of them count; behind it is nearer.
@@ -51,11 +59,14 @@ export class ClientCommands {
       const options = { ...this.root.opts<ClientOptions>(), ...group, ...command.opts<ClientOptions & T>() };
       const session = new Session(this.shell, options);
       this.session = session;
+      if (session.isQuiet && !isQuietable(command)) throw wrongUsage(`--quiet: ${name} prints no ids`);
       const interruption = this.shell.interrupted().then(() => session.leave());
       try {
         this.exitCode = await Promise.race([act(session, command.args, options), interruption]);
       } catch (error) {
-        throw error instanceof Failure ? error : fault(error);
+        throw error instanceof Failure ? advised(error) : fault(error);
+      } finally {
+        await this.shell.status.clear();
       }
     });
   }
@@ -89,19 +100,32 @@ export class ClientCommands {
 
   /** A command without client options; it ends in its own way. */
   addServer(name: string, summary: string, start: () => Promise<void>): void {
-    this.root.command(name).summary(summary).exitOverride(refuse(name)).action(start);
+    const command = this.root.command(name).summary(summary).exitOverride(refuse(name)).action(start);
+    command.description(
+      `${summary}. Its settings are environment variables: capstan config show lists them.`,
+    ).helpInformation = () => commandHelp(command);
   }
 
   /** To be called once all are declared: what they share comes last in their help. */
   complete(): void {
-    for (const command of [this.root, ...this.asking, ...this.local]) addJsonOption(command);
+    addQuietOption(this.root);
+    for (const command of [this.root, ...this.asking, ...this.local]) {
+      addJsonOption(command);
+      refuseToken(command);
+    }
     for (const command of [this.root, ...this.asking]) addClientOptions(command);
+  }
+
+  private newGroup(word: string): Command {
+    const group = this.root.command(word).exitOverride(refuse(word));
+    group.helpInformation = () => commandHelp(group);
+    return group;
   }
 
   private groupOf(word: string): Command {
     const group = this.root.commands.find((command) => command.name() === word);
     // A group that is a command itself leaves to its commands what stands behind their names.
-    return (group ?? this.root.command(word).exitOverride(refuse(word))).enablePositionalOptions();
+    return (group ?? this.newGroup(word)).enablePositionalOptions();
   }
 }
 
@@ -109,17 +133,29 @@ function addJsonOption(command: Command): void {
   command.option('--json', 'one JSON document and nothing else');
 }
 
+/** For a command that makes or lists things. */
+export function addQuietOption(command: Command): Command {
+  return command.option('-q, --quiet', 'ids alone, one a line, or nothing');
+}
+
+function isQuietable({ options }: Command): boolean {
+  return options.some(({ long }) => long === '--quiet');
+}
+
 function addClientOptions(command: Command): void {
   command
-    .option('--url <url>', 'server (CAPSTAN_URL, else this machine)')
+    .option('--url <url>', 'server (CAPSTAN_URL, else the profile in use, else this machine)')
     .option('--token-file <file>', 'file with the token (CAPSTAN_TOKEN_FILE, CAPSTAN_TOKEN)')
-    .addOption(new Option('--token [value]').hideHelp())
-    .on('option:token', () => {
-      throw wrongUsage(
-        '--token is not taken: every user of this machine can read a command line',
-        'use --token-file FILE, CAPSTAN_TOKEN_FILE or CAPSTAN_TOKEN; think of that token as known now',
-      );
-    });
+    .option('--profile <profile>', 'server and token of a profile (CAPSTAN_PROFILE); see: capstan config');
+}
+
+function refuseToken(command: Command): void {
+  command.addOption(new Option('--token [value]').hideHelp()).on('option:token', () => {
+    throw wrongUsage(
+      '--token is not taken: every user of this machine can read a command line',
+      'use --token-file FILE, CAPSTAN_TOKEN_FILE or CAPSTAN_TOKEN; think of that token as known now',
+    );
+  });
 }
 
 /** Whether the word behind an option is its value. */

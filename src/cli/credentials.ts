@@ -1,12 +1,14 @@
 /**
  * Which server is asked, and with which token. Invariant: a token goes only to the host it was given for, which is
- * the one named beside it: on the command line, in the environment, or this machine's own server for its own file.
+ * the one named beside it: on the command line, in the environment, in a profile, or this machine's own server for its
+ * own file.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ClientSettings, clientSettings } from '../platform/config/config.js';
 import type { Environment } from '../platform/config/setting.js';
 import { Failure, wrongUsage } from './failure.js';
+import { type Profile, type Profiles, profileCalled, readProfiles } from './profiles.js';
 
 /** The token that a server with an embedded database makes for its own machine, in its data folder. */
 const ADMIN_TOKEN_FILE = 'admin-token';
@@ -24,21 +26,74 @@ export interface Target {
 export interface TargetOptions {
   readonly url?: string;
   readonly tokenFile?: string;
+  readonly profile?: string;
 }
 
-/** Reads a token's file when one is named. Fails with `usage` or `unable`. */
-export function targetOf(options: TargetOptions, env: Environment): Target {
+/** A profile that counts, and who named it. */
+interface Chosen extends Profile {
+  readonly name: string;
+  readonly source: string;
+}
+
+export interface Choice extends Target {
+  /** Who named the server. */
+  readonly urlSource: string;
+}
+
+/**
+ * `--url` and `--token-file` come first; then the profile that `--profile` names; then what the environment names, as
+ * one; then the profile of CAPSTAN_PROFILE, or else the one in use; and last this machine's own server.
+ * Reads a token's file when one is named. Fails with `usage` or `unable`.
+ */
+export function targetOf(options: TargetOptions, env: Environment): Choice {
   const settings = clientSettings(env);
-  const url = serverUrl(options.url ?? settings.url, options.url === undefined ? 'CAPSTAN_URL' : '--url');
+  const profile = chosenProfile(options, settings);
+  const { url, urlSource } = address(options, settings, env, profile);
   const { tokenFile } = options;
-  if (tokenFile !== undefined) return { url, ...fromFile(tokenFile, `--token-file ${tokenFile}`) };
-  if (settings.token !== undefined || settings.tokenFile !== undefined) {
-    return { url, ...fromEnvironment(settings, env, url) };
+  if (tokenFile !== undefined) return { url, urlSource, ...fromFile(tokenFile, `--token-file ${tokenFile}`) };
+  if (profile === undefined && (settings.token !== undefined || settings.tokenFile !== undefined)) {
+    return { url, urlSource, ...fromEnvironment(settings, env, url) };
   }
-  return { url, ...fromOwnServer(settings, env, url) };
+  const token = profile && tokenOf(profile, url);
+  return { url, urlSource, ...(token ?? fromOwnServer(settings, env, url)) };
 }
 
-function serverUrl(text: string, source: string): URL {
+function chosenProfile(options: TargetOptions, settings: ClientSettings): Chosen | undefined {
+  const { url, tokenFile, profile: named } = options;
+  if (named !== undefined) {
+    if (url !== undefined) throw wrongUsage('--profile names the server: leave --url out');
+    return chosen(readProfiles(settings.configDir), named, `--profile ${named}`);
+  }
+  const isTold = url !== undefined && tokenFile !== undefined;
+  if (isTold || settings.namesServer) return undefined;
+  const profiles = readProfiles(settings.configDir);
+  if (settings.profile !== undefined) return chosen(profiles, settings.profile, `CAPSTAN_PROFILE=${settings.profile}`);
+  return profiles.current === null ? undefined : chosen(profiles, profiles.current, 'the profile in use');
+}
+
+function chosen(profiles: Profiles, name: string, source: string): Chosen {
+  return { ...profileCalled(profiles, name, source), name, source };
+}
+
+function address(
+  { url }: TargetOptions,
+  settings: ClientSettings,
+  env: Environment,
+  profile: Chosen | undefined,
+): { url: URL; urlSource: string } {
+  if (url !== undefined) return { url: serverUrl(url, '--url'), urlSource: '--url' };
+  if (profile) return { url: serverUrl(profile.url, `profile ${profile.name}`), urlSource: `profile ${profile.name}` };
+  return { url: serverUrl(settings.url, 'CAPSTAN_URL'), urlSource: env.CAPSTAN_URL ? 'CAPSTAN_URL' : 'this machine' };
+}
+
+/** For another host than its own it has none. */
+function tokenOf({ name, url: own, token }: Chosen, url: URL): Credential | undefined {
+  if (token === null || serverUrl(own, `profile ${name}`).origin !== url.origin) return undefined;
+  return { token: checked(token, `profile ${name}`), tokenSource: `profile ${name}` };
+}
+
+/** Checks an address; `source` is who named it. */
+export function serverUrl(text: string, source: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isUsable = url !== undefined && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';
   if (!isUsable) throw wrongUsage(`${source}: expected http://HOST:PORT or https://HOST`);
@@ -85,7 +140,7 @@ function fromOwnServer(settings: ClientSettings, env: Environment, url: URL): Cr
   }
 }
 
-function fromFile(path: string, source: string): Credential {
+export function fromFile(path: string, source: string): Credential {
   try {
     return { token: checked(tokenIn(path), source), tokenSource: source };
   } catch (error) {
@@ -115,7 +170,7 @@ function whyUnreadable(error: unknown): string {
 }
 
 /** Anything else could not stand in a header, and is rather another file taken by mistake. */
-function checked(token: string, source: string): string {
+export function checked(token: string, source: string): string {
   if (/^[\x21-\x7e]{1,255}$/.test(token)) return token;
   throw noCredentials(`${source} holds no token (1 to 255 visible ASCII characters)`);
 }

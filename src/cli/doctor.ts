@@ -6,7 +6,6 @@ import { EXIT_CODES } from './exit-codes.js';
 import { Failure } from './failure.js';
 import type { Printer } from './print.js';
 import type { Session } from './session.js';
-import { printable } from './text.js';
 
 export type Diagnose = (
   env: Environment,
@@ -31,9 +30,10 @@ export function addDoctorCommand(commands: ClientCommands, diagnose: Diagnose): 
 /** 0 when all is well, 1 with one line a fault. */
 async function doctor(session: Session, diagnose: Diagnose, isAll: boolean): Promise<number> {
   const { shell, isJson, printer } = session;
-  const progress = new ProgressLine(session, isAll);
-  const diagnosis = await diagnose(shell.env, { isAll, onProgress: (line) => progress.show(line) });
-  await progress.clear();
+  const diagnosis = await diagnose(shell.env, {
+    isAll,
+    onProgress: (line) => void (isAll && session.progress(line)),
+  });
   if (diagnosis.kind === 'settings') {
     throw new Failure('usage', { title: 'settings', detail: diagnosis.faults.join('; '), code: 'settings' });
   }
@@ -70,37 +70,4 @@ function linesOf(faults: readonly Fault[]): string[] {
       ...(more > 0 ? [`… and ${more} more of the law ${law}; --json tells each`] : []),
     ];
   });
-}
-
-const SHOW_EVERY_MS = 200;
-
-/** How far it has come, on one line of a terminal that the next one replaces. */
-class ProgressLine {
-  private shownAtMs = Number.NEGATIVE_INFINITY;
-  private written: Promise<void> = Promise.resolve();
-  private readonly isShown: boolean;
-
-  constructor(
-    private readonly session: Session,
-    isAll: boolean,
-  ) {
-    this.isShown = isAll && !session.isJson && session.shell.stderr.isTerminal;
-  }
-
-  show(line: string): void {
-    const now = this.session.shell.timing.monotonicMs();
-    if (!this.isShown || now - this.shownAtMs < SHOW_EVERY_MS) return;
-    this.shownAtMs = now;
-    this.write(`\r\u001b[K${printable(line)}`);
-  }
-
-  async clear(): Promise<void> {
-    if (this.shownAtMs > Number.NEGATIVE_INFINITY) this.write('\r\u001b[K');
-    await this.written;
-  }
-
-  private write(text: string): void {
-    // Where standard error is gone, nobody reads it.
-    this.written = this.session.shell.stderr.write(text).catch(() => undefined);
-  }
 }

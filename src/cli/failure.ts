@@ -31,10 +31,29 @@ export class Failure extends Error {
     return EXIT_CODES[this.exit].code;
   }
 
+  /** The same failure, with more that can be done about it. */
+  with(hints: readonly string[]): Failure {
+    return new Failure(this.exit, this.problem, [...this.hints, ...hints], { cause: this });
+  }
+
   /** The same failure of something that has begun: its run is named, and what can still be done about it comes first. */
   of(run: string, hints: readonly string[]): Failure {
     return new Failure(this.exit, { ...this.problem, run }, [...hints, ...this.hints], { cause: this });
   }
+}
+
+/** What a server said in a problem document. */
+export function problemFailure(document: Readonly<Record<string, unknown>>): Failure {
+  const { title, detail, code, errors } = document;
+  const faults: readonly Readonly<Record<string, unknown>>[] = Array.isArray(errors) ? errors : [];
+  return new Failure('unable', {
+    ...document,
+    title: String(title),
+    detail: String(detail ?? ''),
+    code: String(code ?? ''),
+    status: Number(document.status),
+    errors: faults.map(({ pointer, message }) => ({ pointer: String(pointer ?? ''), message: String(message ?? '') })),
+  });
 }
 
 /** The command line can't be understood. */

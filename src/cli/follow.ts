@@ -2,12 +2,13 @@
  * Follows a run to its end: hands on what its stream brings, in order, one at a time, says what a run that doesn't start
  * is waiting for, and stops when the time is over.
  */
+import type { StreamPick } from '../client/stream.js';
 import type { Timing } from '../platform/time.js';
 import type { Answer } from './api.js';
 import { Failure } from './failure.js';
 import type { Run } from './resources.js';
 import type { Session } from './session.js';
-import { messagesOf, type StreamMessage, type StreamPick } from './stream.js';
+import { messagesOf, type StreamMessage } from './stream.js';
 
 export interface FollowOptions extends StreamPick {
   /** The next message is read when this one was taken. Not told the end. */
@@ -29,6 +30,12 @@ const STATE_AFTER: Readonly<Record<string, string>> = {
   'run.requeued': 'pending',
 };
 
+/** The state of a run that a message tells; none when it tells none. */
+export function stateAfter(message: StreamMessage): string | undefined {
+  if (message.type === 'output') return 'running';
+  return message.type === 'event' ? STATE_AFTER[message.event.type] : undefined;
+}
+
 /** `run` is what was known of it before. Fails with `waitOver` when the limit has passed; the run goes on then. */
 export async function follow(session: Session, run: Run, options: FollowOptions): Promise<Answer<Run>> {
   const { api, shell } = session;
@@ -36,10 +43,9 @@ export async function follow(session: Session, run: Run, options: FollowOptions)
   const done = new AbortController();
   let { state } = run;
   const toTheEnd = async () => {
-    for await (const message of messagesOf(api.http, timing, run.id, options)) {
+    for await (const message of messagesOf(api.http, run.id, options)) {
       if (message.type === 'end') return message.run;
-      if (message.type === 'event') state = STATE_AFTER[message.event.type] ?? state;
-      if (message.type === 'output') state = 'running';
+      state = stateAfter(message) ?? state;
       await options.take(message);
     }
     throw new Error('the messages of a run ended without its end');

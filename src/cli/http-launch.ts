@@ -3,7 +3,7 @@
  * printed, and neither has to stand on the command line.
  */
 import { InvalidArgumentError, Option } from 'commander';
-import type { ClientCommands } from './commands.js';
+import { addQuietOption, type ClientCommands } from './commands.js';
 import { wrongUsage } from './failure.js';
 import { submit } from './launch.js';
 import {
@@ -30,24 +30,19 @@ export function addHttpCommand(commands: ClientCommands): void {
       return submit(session, submissionOf('http', await specOf(session, args, options), options), options);
     })
     .usage('[METHOD] URL [options]')
-    .argument('<method-or-url>', 'the method (default: GET, with --data POST)')
-    .argument('[url]', 'the URL, as the worker reaches it')
-    .option(
-      '-H, --header <header>',
-      "'Name: value', or @FILE with one a line, @- for standard input; may be given again",
-      collect,
-    )
-    .option('-d, --data <data>', 'the body: text, @FILE, or - for standard input', once('--data'))
-    .option('--expect <statuses>', 'statuses that are a success, such as 200,201 (default: 2xx)', statuses)
+    .argument('<method>', 'the method (default: GET, with --data POST)')
+    .argument('[url]')
+    .option('-H, --header <header>', "'Name: value', or @FILE with one a line (repeatable)", collect)
+    .option('-d, --data <data>', 'the body: text, @FILE, or - for our own input', once('--data'))
+    .option('--expect <statuses>', 'what is a success, such as 200,201 (default: 2xx)', statuses)
     .addOption(new Option('--follow <n>', 'redirects to follow, from 0 to 10 (default: 0)').argParser(integer(0, 10)))
     .addHelpText(
       'after',
-      '\nA header that is a secret stands in a file, not on the command line.' +
-        '\nWhoever may see the run sees it.' +
-        '\n\nExamples:\n  capstan http --wait https://example.org/health' +
+      '\nA secret header stands in a file (-H @FILE). Whoever may see the run sees it.' +
+        '\nExamples:\n  capstan http --wait https://example.org/health' +
         '\n  capstan http PUT https://example.org/a -H @auth.txt -d @body.json --expect 202',
     );
-  addWaitOptions(addLaunchOptions(http, '60s'));
+  addQuietOption(addWaitOptions(addLaunchOptions(http, '60s')));
 }
 
 async function specOf(session: Session, args: readonly string[], options: HttpOptions) {

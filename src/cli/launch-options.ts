@@ -29,35 +29,29 @@ export interface ToolOptions {
 
 /** `timeoutDefault`: what a worker takes that has none of its own, either. */
 export function addLaunchOptions(command: Command, timeoutDefault = 'none'): Command {
-  const timeoutHelp = `longest time it may take: 500ms, 90s, 15m, 2h or 1d (default: the worker's, else ${timeoutDefault})`;
+  const timeoutHelp = `at most, such as 15m (default: the worker's, else ${timeoutDefault})`;
   return command
     .option('--name <name>', 'what the run is called')
     .option('--queue <queue>', 'queue it waits in (default: default)')
-    .option('--label <key=value>', 'label; may be given again', pairs('--label'))
+    .option('--label <key=value>', 'label (repeatable)', pairs('--label'))
     .option('--timeout <duration>', timeoutHelp, duration)
     .option('--priority <n>', 'from -100 to 100, higher first (default: 0)', integer(-100, 100));
 }
 
 export function addToolOptions(command: Command): Command {
   return command
-    .option('--env <key=value>', "variable of the tool's environment; may be given again", pairs('--env'))
-    .option('--stdin <file>', 'what the tool reads as its standard input; - for ours (default: nothing)')
-    .option('--cwd <dir>', "absolute path on the worker's machine (default: the run's own folder)")
-    .option('--success-code <n>', 'exit code from 0 to 255 that is a success (default: 0); may be given again', codes);
+    .option('--env <key=value>', "variable of the tool's environment (repeatable)", pairs('--env'))
+    .option('--stdin <file>', 'what the tool reads; - for our own (default: nothing)')
+    .option('--cwd <dir>', "absolute path there (default: the run's own folder)")
+    .option('--success-code <n>', 'exit code that is a success (default: 0; repeatable)', codes);
 }
 
 export function addWaitOptions(command: Command): Command {
   return command
-    .option(
-      '--idempotency-key <key>',
-      'one run for this key, however often it is sent (default: a new key)',
-      idempotencyKey,
-    )
-    .option('--wait', 'copy the output until the run ends; exit with its code (default: print its id)')
+    .option('--idempotency-key <key>', 'one run for this key, however often it is sent', idempotencyKey(255))
+    .option('--wait', 'copy the output to its end; exit with its code')
     .addOption(
-      new Option('--wait-limit <duration>', '--wait, but at most so long, such as 90s (default: no limit)').argParser(
-        milliseconds,
-      ),
+      new Option('--wait-limit <duration>', '--wait, but at most so long, such as 90s').argParser(milliseconds),
     );
 }
 
@@ -79,8 +73,11 @@ export async function toolMembers(shell: Shell, options: ToolOptions): Promise<R
 }
 
 /** Those that have a value. */
-export function given(members: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+export function given<T>(members: Readonly<Record<string, T | undefined>>): Record<string, T> {
+  const entries = Object.entries(members).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value] as const],
+  );
+  return Object.fromEntries(entries);
 }
 
 /** Collects `key=value`. A refused text is never shown: it may hold a secret. */
@@ -120,10 +117,14 @@ function milliseconds(text: string): number {
   throw new InvalidArgumentError('Expected an integer and ms, s, m, h or d, for instance 90s.');
 }
 
-function idempotencyKey(text: string): string {
-  const bytes = Buffer.byteLength(text, 'utf8');
-  // Blanks at the ends would be lost on the wire, and with them the difference between two keys.
-  const isSendable = !/^\s|\s$|\p{Cc}/u.test(text) && text.isWellFormed();
-  if (isSendable && bytes >= 1 && bytes <= 255) return text;
-  throw new InvalidArgumentError('Expected 1 to 255 bytes without control characters or blanks at the ends.');
+export function idempotencyKey(limitBytes: number): (text: string) => string {
+  return (text) => {
+    const bytes = Buffer.byteLength(text, 'utf8');
+    // Blanks at the ends would be lost on the wire, and with them the difference between two keys.
+    const isSendable = !/^\s|\s$|\p{Cc}/u.test(text) && text.isWellFormed();
+    if (isSendable && bytes >= 1 && bytes <= limitBytes) return text;
+    throw new InvalidArgumentError(
+      `Expected 1 to ${limitBytes} bytes without control characters or blanks at the ends.`,
+    );
+  };
 }

@@ -1,10 +1,8 @@
-/** `run`, `script` and `rerun`: make a run, and with --wait follow it to its end. */
+/** `run` and `script`: make a run, and with --wait follow it to its end. */
 import { Option } from 'commander';
 import type { Submitted } from './api.js';
-import type { ClientCommands } from './commands.js';
-import { Failure, interrupted, wrongUsage } from './failure.js';
-import { leftBehind } from './follow.js';
-import { idIn } from './ids.js';
+import { addQuietOption, type ClientCommands } from './commands.js';
+import { interrupted, wrongUsage } from './failure.js';
 import {
   addLaunchOptions,
   addToolOptions,
@@ -32,13 +30,13 @@ export function addLaunchCommands(commands: ClientCommands): void {
       return submit(session, submissionOf('command', spec, options), options);
     })
     .usage('[options] -- ARGV...')
-    .argument('<argv...>', 'the command; nothing behind its first word is taken as an option of ours')
+    .argument('<argv...>', 'the command; behind its first word nothing is ours')
     .addHelpText(
       'after',
-      `\n${STDIN_HELP}\n\nExamples:\n  capstan run --wait --timeout 15m --label env=prod -- ansible-playbook site.yml` +
+      `\n${STDIN_HELP}\nExamples:\n  capstan run --wait --timeout 15m --label env=prod -- ansible-playbook site.yml` +
         '\n  pg_dump app | capstan run --wait --stdin - -- wc -l',
     );
-  addWaitOptions(addLaunchOptions(addToolOptions(commands.endOptionsAtFirstWord(run))));
+  addQuietOption(addWaitOptions(addLaunchOptions(addToolOptions(commands.endOptionsAtFirstWord(run)))));
 
   const script = commands
     .add('script', 'run a script', async (session, args, options: RunOptions & { interpreter?: string }) => {
@@ -53,32 +51,12 @@ export function addLaunchCommands(commands: ClientCommands): void {
     })
     .usage('FILE [options] [-- ARGS...]')
     .argument('<file>', 'the script; - reads standard input')
-    .argument('[args...]', 'arguments of the script')
-    .addHelpText('after', `\n${STDIN_HELP}\n\nExample:\n  capstan script train.py --wait --queue gpu -- --epochs 3`);
+    .argument('[args...]')
+    .addHelpText('after', `\n${STDIN_HELP}\nExample:\n  capstan script train.py --wait --queue gpu -- --epochs 3`);
   script.addOption(
-    new Option('--interpreter <name>', 'what runs it (default: by its #! line or ending, else bash)').choices(
-      INTERPRETERS,
-    ),
+    new Option('--interpreter <name>', 'what runs it (default: by its #! line or ending)').choices(INTERPRETERS),
   );
-  addWaitOptions(addLaunchOptions(addToolOptions(script)));
-
-  const rerun = commands
-    .add('rerun', 'repeat an ended run', (session, args, options: ReplayOptions & WaitOptions) => {
-      const id = idIn(args);
-      return launch(session, options, (key) => session.api.rerun(id, key).catch((error) => refusedRerun(id, error)));
-    })
-    .argument('<id>', 'the ended run; a new one like it is made')
-    .addHelpText('after', '\nExample:\n  capstan rerun --wait RUN_ID');
-  addWaitOptions(rerun);
-}
-
-/** The server names its own call where a cancel would help; here it is a command. */
-function refusedRerun(id: string, error: unknown): never {
-  if (error instanceof Failure && error.problem.detail?.includes('/cancel)')) {
-    const [, cancel] = leftBehind(id);
-    throw error.of(id, [cancel]);
-  }
-  throw error;
+  addQuietOption(addWaitOptions(addLaunchOptions(addToolOptions(script))));
 }
 
 /** Submits a run and says what there is to say. */
@@ -86,7 +64,8 @@ export function submit(session: Session, submission: unknown, options: ReplayOpt
   return launch(session, options, (key) => session.api.submit(submission, key));
 }
 
-async function launch(
+/** Sends what makes a run, under one key in all its tries. */
+export async function launch(
   session: Session,
   options: ReplayOptions & WaitOptions,
   send: (key: string) => Promise<Submitted>,

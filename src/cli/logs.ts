@@ -1,5 +1,7 @@
 /** `logs`: what a run wrote, once or as it comes; as bytes, or as JSON. */
+
 import { Option } from 'commander';
+import type { StreamName, StreamPick } from '../client/stream.js';
 import type { ClientCommands } from './commands.js';
 import { CutLines, lineBehind } from './cut.rules.js';
 import type { Fields } from './decode.js';
@@ -10,7 +12,7 @@ import { idIn } from './ids.js';
 import { integer } from './launch-options.js';
 import { copyOutput } from './output.js';
 import type { Session } from './session.js';
-import type { StreamMessage, StreamName, StreamPick } from './stream.js';
+import type { StreamMessage } from './stream.js';
 import { printableJson } from './text.js';
 import { endLine } from './wait.js';
 

@@ -2,13 +2,13 @@
  * Copies what a run has written by now. Invariant: each byte is written once and unchanged, however often the
  * connection breaks off; where that can't be known any more, the copy fails.
  */
+import type { StreamPick } from '../client/stream.js';
 import { NO_CONNECTION, noConnection } from './answers.js';
 import { pathOf } from './api.js';
 import { unexpected } from './decode.js';
 import { Failure } from './failure.js';
 import { leftBehind } from './follow.js';
 import type { ApiRequest, HttpClient } from './http.js';
-import type { StreamPick } from './stream.js';
 
 /** How many bytes were dropped out of the text that is answered: with another number its offsets are others. */
 const CUT_HEADER = 'capstan-output-cut';

@@ -44,6 +44,11 @@ export class Printer {
     return this.outlet.write(`${text}\n`);
   }
 
+  /** Ids or names, one a line; nothing for none. */
+  lines(texts: readonly string[]): Promise<void> {
+    return this.outlet.write(texts.map((text) => `${printable(text)}\n`).join(''));
+  }
+
   /** A table: aligned columns under their titles on a terminal, tab-separated fields without titles in a pipe. */
   async table(columns: readonly Column[], rows: readonly (readonly Field[])[]): Promise<void> {
     if (!this.outlet.isTerminal) {
@@ -152,7 +157,11 @@ function localTime(at: string): string {
 export function span(from: string | null, to: string | null): string | null {
   if (from === null || to === null) return null;
   const ms = Date.parse(to) - Date.parse(from);
-  if (!(ms >= 0)) return null;
+  return ms >= 0 ? lasting(ms) : null;
+}
+
+/** So many milliseconds as a person reads them. */
+export function lasting(ms: number): string {
   if (ms < 10_000) return `${(Math.floor(ms / 10) / 100).toFixed(2)}s`;
   const seconds = Math.floor(ms / 1_000);
   if (seconds < 60) return `${seconds}s`;

@@ -1,6 +1,6 @@
 /** `queues`: what waits where; `queues pause` and `resume`: nothing is taken out of one, and again. */
 import type { Answer } from './api.js';
-import { type ClientCommands, once } from './commands.js';
+import { addQuietOption, type ClientCommands, once } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { wrongUsage } from './failure.js';
 import type { Column, Field } from './print.js';
@@ -12,8 +12,11 @@ interface PauseOptions {
 }
 
 export function addQueuesCommands(commands: ClientCommands): void {
-  commands.add('queues', 'list, pause, resume', listQueues).description('List what waits in which queue.');
-  commands
+  const queues = commands
+    .add('queues', 'list, pause, resume', listQueues)
+    .description('List what waits in which queue.')
+    .addHelpText('after', "\nExample:\n  capstan queues --json | jq -r '.items[] | select(.paused) | .name'");
+  const paused = commands
     .add('queues pause', 'take no runs out of a queue', (session, [queue = ''], { reason = '' }: PauseOptions) =>
       pause(session, queue, reason),
     )
@@ -25,12 +28,13 @@ export function addQueuesCommands(commands: ClientCommands): void {
         'It stays paused, whatever is restarted, until it is resumed.\n\n' +
         "Example:\n  capstan queues pause deploys --reason 'freeze until Monday'",
     );
-  commands
+  const resumed = commands
     .add('queues resume', 'take runs out of it again', (session, [queue = ''], { reason }: PauseOptions) =>
       resume(session, queue, reason ?? null),
     )
     .argument('<queue>', 'its name')
     .option('--reason <text>', 'why, for the record', once('--reason'));
+  for (const command of [queues, paused, resumed]) addQuietOption(command);
 }
 
 const QUEUE_COLUMNS: readonly Column[] = [
@@ -66,6 +70,7 @@ function waiting({ depth, depthIsEstimate }: Queue): string | null {
 async function listQueues(session: Session): Promise<number> {
   const items = await session.api.queues();
   if (session.isJson) await session.printer.document({ items: items.map(({ document }) => document), next: null });
+  else if (session.isQuiet) await session.printer.lines(items.map(({ value }) => value.name));
   else {
     await session.printer.table(
       QUEUE_COLUMNS,
@@ -95,8 +100,9 @@ function named(name: string): string {
   return name;
 }
 
-async function report({ isJson, printer }: Session, { document, value }: Answer<Queue>): Promise<number> {
-  await (isJson ? printer.document(document) : printer.line(standing(value)));
+async function report(session: Session, { document, value }: Answer<Queue>): Promise<number> {
+  const { isJson, isQuiet, printer } = session;
+  await (isJson ? printer.document(document) : printer.line(isQuiet ? value.name : standing(value)));
   return EXIT_CODES.done.code;
 }
 

@@ -12,6 +12,10 @@ export interface Run {
   readonly spec: Fields;
   readonly timeout: string | null;
   readonly notBefore: string | null;
+  readonly origin: string | null;
+  /** Its name, and its id. */
+  readonly principal: string | null;
+  readonly parentId: string | null;
   readonly rerunOf: string | null;
   readonly state: string;
   readonly createdAt: string;
@@ -53,6 +57,9 @@ export function decodeRun(value: unknown): Run {
     spec: isFields(run.spec) ? run.spec : {},
     timeout: optional(run, 'timeout', textOf),
     notBefore: optional(run, 'notBefore', textOf),
+    origin: optional(run, 'origin', textOf),
+    principal: optional(run, 'principal', principalOf),
+    parentId: optional(run, 'parentId', textOf),
     rerunOf: optional(run, 'rerunOf', textOf),
     state: textOf(run, 'state'),
     createdAt: textOf(run, 'createdAt'),
@@ -66,6 +73,11 @@ export function decodeRun(value: unknown): Run {
     end: optional(run, 'end', endOf),
     receipts: textsOf(run.receipts),
   };
+}
+
+function principalOf(run: Fields, name: string): string {
+  const principal = fieldsOf(run[name], name);
+  return `${optional(principal, 'name', textOf) ?? ''} (${textOf(principal, 'id')})`.trim();
 }
 
 function workerOf(run: Fields, name: string): RunWorker {
@@ -108,6 +120,33 @@ export function decodeRunEvent(value: unknown): RunEvent {
     type: textOf(event, 'type'),
     at: textOf(event, 'at'),
     data: event.data ?? null,
+  };
+}
+
+/** What stands between a run and a worker; no reasons: the next claim takes it. */
+export interface Why {
+  readonly id: string;
+  readonly state: string;
+  readonly queue: string;
+  readonly reasons: readonly WhyReason[];
+}
+
+export interface WhyReason {
+  readonly code: string;
+  readonly detail: string;
+  readonly remedy: string;
+}
+
+export function decodeWhy(value: unknown): Why {
+  const why = fieldsOf(value, 'the answer');
+  return {
+    id: textOf(why, 'id'),
+    state: textOf(why, 'state'),
+    queue: textOf(why, 'queue'),
+    reasons: listOf(why, 'reasons').map((each) => {
+      const reason = fieldsOf(each, 'a reason');
+      return { code: textOf(reason, 'code'), detail: textOf(reason, 'detail'), remedy: textOf(reason, 'remedy') };
+    }),
   };
 }
 
@@ -217,6 +256,24 @@ export function decodeVerification(value: unknown): ChainVerification {
     brokenAt: optional(answer, 'brokenAt', numberOf),
     check: optional(answer, 'check', textOf),
     tookMs: numberOf(answer, 'tookMs'),
+  };
+}
+
+export interface ReceiptCheck {
+  readonly receipt: string;
+  readonly holds: boolean;
+  readonly reason: string | null;
+  /** What stands at its place now, if it may be seen. */
+  readonly entry: AuditEntry | null;
+}
+
+export function decodeReceiptCheck(value: unknown): ReceiptCheck {
+  const answer = fieldsOf(value, 'the receipt');
+  return {
+    receipt: textOf(answer, 'receipt'),
+    holds: booleanOf(answer, 'holds'),
+    reason: optional(answer, 'reason', textOf),
+    entry: optional(answer, 'entry', (fields, name) => decodeAuditEntry(fields[name])),
   };
 }
 

@@ -1,25 +1,19 @@
-/** `runs`, `show`, `events` and `cancel`: what there is, what happened to it, and its end before its time. */
-import { InvalidArgumentError, Option } from 'commander';
-import { closest } from 'fastest-levenshtein';
-import { KINDS, RUN_STATES } from '../kernel/run-words.js';
-import type { ClientCommands } from './commands.js';
+/** `runs`, `show` and `events`: what there is, and what happened to it. */
+import { Option } from 'commander';
+import { addQuietOption, type ClientCommands } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
+import { addFilterOptions, type FilterOptions, filterOf } from './filters.js';
 import { idIn } from './ids.js';
-import { integer, pairs } from './launch-options.js';
+import { integer } from './launch-options.js';
 import { type Column, type Field, span } from './print.js';
 import type { Run, RunEvent } from './resources.js';
 import type { Session } from './session.js';
 import { brief, quoted } from './text.js';
-import { cancelLine } from './wait.js';
 
 const DEFAULT_LIMIT = 50;
 const DEFAULT_EVENTS = 1_000;
 
-interface RunsOptions {
-  readonly state?: readonly string[];
-  readonly queue?: string;
-  readonly kind?: string;
-  readonly label?: ReadonlyMap<string, string>;
+interface RunsOptions extends FilterOptions {
   readonly limit?: number;
   readonly all?: boolean;
 }
@@ -30,12 +24,15 @@ interface EventsOptions {
 }
 
 export function addRunsCommands(commands: ClientCommands): void {
-  commands
-    .add('runs', 'list the newest runs', listRuns)
-    .option('--state <state>', 'in this state; may be given again', states)
-    .option('--queue <queue>', 'of this queue')
-    .option('--kind <kind>', 'of this kind', (text) => oneOf(KINDS, text))
-    .option('--label <key=value>', 'with this label; may be given again', pairs('--label'))
+  const runs = commands
+    .add('runs', 'list runs', listRuns)
+    .description('List runs, newest first.')
+    .addHelpText(
+      'after',
+      "\nExamples:\n  capstan runs --state failed,timed_out --after 24h --search 'nightly backup'" +
+        "\n  capstan runs --label env=prod --json | jq -r '.items[].id'",
+    );
+  addQuietOption(addFilterOptions(runs))
     .addOption(new Option('--limit <n>', `how many (default: ${DEFAULT_LIMIT})`).argParser(integer(1, 1_000_000)))
     .addOption(new Option('--all', 'all of them').conflicts('limit'));
   commands.add('show', 'show one run', (session, args) => show(session, idIn(args))).argument('<id>', 'the run');
@@ -49,17 +46,6 @@ export function addRunsCommands(commands: ClientCommands): void {
     )
     .addOption(new Option('--all', 'all of them').conflicts('limit'))
     .addHelpText('after', "\nExample:\n  capstan events RUN_ID --all --json | jq -c '.items[] | [.at, .type, .data]'");
-  commands.add('cancel', 'cancel a run', (session, args) => cancel(session, idIn(args))).argument('<id>', 'the run');
-}
-
-function states(text: string, before: readonly string[] = []): readonly string[] {
-  const words = text.split(',').map((word) => (word === 'cancelled' ? 'canceled' : word));
-  return [...before, ...words.map((word) => oneOf(RUN_STATES, word))];
-}
-
-function oneOf(words: readonly string[], text: string): string {
-  if (words.includes(text)) return text;
-  throw new InvalidArgumentError(`Expected ${words.join(', ')}. Did you mean ${closest(text, words)}?`);
 }
 
 const RUN_COLUMNS: readonly Column[] = [
@@ -78,17 +64,16 @@ function rowOf({ id, state, kind, queue, createdAt, startedAt, endedAt, name }: 
 
 async function listRuns(session: Session, _: readonly string[], options: RunsOptions): Promise<number> {
   const { api, isJson, printer } = session;
-  const { state = [], kind, queue, label = new Map(), limit = DEFAULT_LIMIT, all = false } = options;
-  const filter = { state, labels: [...label], ...(kind && { kind }), ...(queue && { queue }) };
-  const { items, next } = await api.runs(filter, all ? Number.POSITIVE_INFINITY : limit);
-  if (isJson) {
-    await printer.document({ items: items.map(({ document }) => document), next });
-    return EXIT_CODES.done.code;
+  const { limit = DEFAULT_LIMIT, all = false } = options;
+  const { items, next } = await api.runs(filterOf(options), all ? Number.POSITIVE_INFINITY : limit);
+  if (isJson) await printer.document({ items: items.map(({ document }) => document), next });
+  else if (session.isQuiet) await printer.lines(items.map(({ value }) => value.id));
+  else {
+    await printer.table(
+      RUN_COLUMNS,
+      items.map(({ value }) => rowOf(value)),
+    );
   }
-  await printer.table(
-    RUN_COLUMNS,
-    items.map(({ value }) => rowOf(value)),
-  );
   if (items.length === 0) await session.note('no such runs');
   if (next !== null) await session.note(`these are the newest ${items.length}; more: --limit N or --all`);
   return EXIT_CODES.done.code;
@@ -122,6 +107,9 @@ function factsOf(run: Run): [string, Field][] {
         .join(' '),
     ],
     ['timeout', run.timeout],
+    ['origin', run.origin],
+    ['made by', run.principal],
+    ['parent', run.parentId],
     ['worker', worker === null ? null : `${worker.name ?? ''} (${worker.id})`.trim()],
     ['fence', run.fence],
     ['rerun of', run.rerunOf],
@@ -171,12 +159,5 @@ async function listEvents(session: Session, id: string, options: EventsOptions):
     items.map(({ value }) => eventRow(value)),
   );
   if (next !== null) await session.note(`these are the oldest ${items.length}; more: --limit N or --all`);
-  return EXIT_CODES.done.code;
-}
-
-async function cancel({ api, isJson, printer }: Session, id: string): Promise<number> {
-  const { document, value } = await api.cancel(id);
-  if (isJson) await printer.document(document);
-  else await printer.line(cancelLine(value));
   return EXIT_CODES.done.code;
 }

@@ -10,8 +10,8 @@ import type { Shell } from './shell.js';
 const LIMIT_BYTES = 256 * 1024;
 
 /** What travels in JSON is UTF-8 text; everything else fails with `usage`, as does a file that can't be read. */
-export async function textIn(shell: Shell, file: string): Promise<string> {
-  const bytes = file === '-' ? await shell.readStdin(LIMIT_BYTES) : await bytesOf(file);
+export async function textIn(shell: Shell, file: string, limitBytes = LIMIT_BYTES): Promise<string> {
+  const bytes = file === '-' ? await shell.readStdin(limitBytes) : await bytesOf(file, limitBytes);
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
@@ -19,13 +19,13 @@ export async function textIn(shell: Shell, file: string): Promise<string> {
   }
 }
 
-async function bytesOf(file: string): Promise<Buffer> {
+async function bytesOf(file: string, limitBytes: number): Promise<Buffer> {
   try {
     const chunks: Buffer[] = [];
     // One byte more tells that it is too long.
-    for await (const chunk of createReadStream(file, { end: LIMIT_BYTES })) chunks.push(Buffer.from(chunk));
+    for await (const chunk of createReadStream(file, { end: limitBytes })) chunks.push(Buffer.from(chunk));
     const bytes = Buffer.concat(chunks);
-    if (bytes.length > LIMIT_BYTES) throw wrongUsage(`${file} holds more than ${LIMIT_BYTES} bytes`);
+    if (bytes.length > limitBytes) throw wrongUsage(`${file} holds more than ${limitBytes} bytes`);
     return bytes;
   } catch (error) {
     if (error instanceof Failure) throw error;

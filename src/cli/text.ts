@@ -35,3 +35,13 @@ export function brief(value: unknown): string | null {
 export function quoted(argument: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`;
 }
+
+/** A count as people read it: `20,000`. */
+export function grouped(count: number): string {
+  return count.toLocaleString('en-US');
+}
+
+/** `1 run`, `20,000 runs`. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${grouped(count)} ${count === 1 ? one : many}`;
+}

@@ -11,6 +11,7 @@ import { span } from './print.js';
 import type { Run } from './resources.js';
 import type { Session } from './session.js';
 import type { StreamMessage } from './stream.js';
+import { WaitStatus } from './wait-status.js';
 
 export interface WaitOptions {
   readonly wait?: boolean;
@@ -44,13 +45,15 @@ async function ofRun(session: Session, id: string, error: unknown): Promise<unkn
 }
 
 async function report(session: Session, { document, value }: Submitted): Promise<number> {
-  const { isJson, printer, program, shell } = session;
+  const { isJson, isQuiet, printer, program, shell } = session;
   try {
     await (isJson ? printer.document(document) : printer.line(value.id));
   } catch (error) {
     throw await ofRun(session, value.id, error);
   }
-  if (!isJson && shell.stdout.isTerminal) await shell.stderr.write(`see it: ${program} show ${value.id}\n`);
+  if (!isJson && !isQuiet && shell.stdout.isTerminal) {
+    await shell.stderr.write(`see it: ${program} show ${value.id}\n`);
+  }
   return EXIT_CODES.done.code;
 }
 
@@ -58,11 +61,15 @@ async function awaitEnd(session: Session, run: Run, limitMs: number | undefined)
   const { id } = run;
   const departure = new Departure(session, id);
   session.leave = () => departure.begin();
+  const done = new AbortController();
   try {
     const cuts = new CutLines(id, session.program);
+    const status = new WaitStatus(session, run);
+    void status.keep(done.signal);
     let refusals = 0;
     const take = async (message: StreamMessage) => {
       if (message.type === 'event' && message.event.type === 'run.report_refused') refusals += 1;
+      status.take(message);
       await copy(session, cuts, message);
     };
     const options = { limitMs, take };
@@ -76,6 +83,8 @@ async function awaitEnd(session: Session, run: Run, limitMs: number | undefined)
   } catch (error) {
     if (departure.canceling !== undefined) return await departure.canceling;
     throw departure.isTold && isReaderGone(error) ? error : await ofRun(session, id, error);
+  } finally {
+    done.abort();
   }
 }
 

@@ -1,6 +1,6 @@
 /** `workers`: who executes runs; `workers drain` and `undrain`: out of service, and back. */
 import type { Answer } from './api.js';
-import type { ClientCommands } from './commands.js';
+import { addQuietOption, type ClientCommands } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { Failure, interrupted, wrongUsage } from './failure.js';
 import { isWorkerId } from './ids.js';
@@ -15,8 +15,11 @@ interface DrainOptions {
 }
 
 export function addWorkersCommands(commands: ClientCommands): void {
-  commands.add('workers', 'list, drain, undrain', listWorkers).description('List who executes runs.');
-  commands
+  const workers = commands
+    .add('workers', 'list, drain, undrain', listWorkers)
+    .description('List who executes runs.')
+    .addHelpText('after', "\nExample:\n  capstan workers --json | jq -r '.items[] | select(.connected) | .name'");
+  const drained = commands
     .add('workers drain', 'let a worker take no runs', (session, [worker = ''], { wait = false }: DrainOptions) =>
       drain(session, worker, wait),
     )
@@ -24,13 +27,14 @@ export function addWorkersCommands(commands: ClientCommands): void {
     .option('--wait', 'until nothing runs there any more')
     .addHelpText(
       'after',
-      '\nWhat it runs goes on to its end. It stays out of service until it is undrained, or\n' +
-        'until its process is started again: that is a new worker.\n\n' +
+      '\nWhat it runs goes on to its end. It stays out of service until it is undrained,\n' +
+        'or until its process is started again: that is a new worker.\n\n' +
         'Example:\n  capstan workers drain r1 --wait && ssh r1 sudo systemctl restart capstan',
     );
-  commands
+  const undrained = commands
     .add('workers undrain', 'let it take runs again', (session, [worker = '']) => undrain(session, worker))
     .argument('<worker>', 'its id, or its name when one worker alone has it');
+  for (const command of [workers, drained, undrained]) addQuietOption(command);
 }
 
 const WORKER_COLUMNS: readonly Column[] = [
@@ -62,6 +66,7 @@ function rowOf(worker: Worker): Field[] {
 async function listWorkers(session: Session): Promise<number> {
   const items = await session.api.workers();
   if (session.isJson) await session.printer.document({ items: items.map(({ document }) => document), next: null });
+  else if (session.isQuiet) await session.printer.lines(items.map(({ value }) => value.id));
   else {
     await session.printer.table(
       WORKER_COLUMNS,
@@ -82,8 +87,9 @@ async function undrain(session: Session, text: string): Promise<number> {
   return report(session, await session.api.undrain(await workerIdOf(session, text)));
 }
 
-async function report({ isJson, printer }: Session, { document, value }: Answer<Worker>): Promise<number> {
-  await (isJson ? printer.document(document) : printer.line(standing(value)));
+async function report(session: Session, { document, value }: Answer<Worker>): Promise<number> {
+  const { isJson, isQuiet, printer } = session;
+  await (isJson ? printer.document(document) : printer.line(isQuiet ? value.id : standing(value)));
   return EXIT_CODES.done.code;
 }
 

@@ -41,7 +41,8 @@ export async function lookAtKeys(
     (sql) => sql`
     select k.organization_id, k.key, k.run_id, r.organization_id <> k.organization_id as is_foreign
     from (
-      select organization_id, key, run_id from idempotency_keys
+      -- A request that made several may have named an id of its own choice and been refused it.
+      select organization_id, key, case when run_ids is null then run_id end as run_id from idempotency_keys
       where ${isBehind(sql, after)}
       order by organization_id, key
       limit ${limit}

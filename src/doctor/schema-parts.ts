@@ -120,7 +120,6 @@ export const SCHEMA_PARTS: readonly Part[] = Object.freeze([
   { kind: 'unique index', name: 'audit_entries_first_key', on: 'audit_entries' },
   { kind: 'unique index', name: 'audit_entries_migration', on: 'audit_entries' },
   { kind: 'unique index', name: 'audit_entries_pkey', on: 'audit_entries' },
-  { kind: 'unique index', name: 'audit_heads_lock_key_key', on: 'audit_heads' },
   { kind: 'unique index', name: 'audit_heads_organization_id_key', on: 'audit_heads' },
   { kind: 'unique index', name: 'audit_heads_pkey', on: 'audit_heads' },
   { kind: 'unique index', name: 'ended_runs_pkey', on: 'ended_runs' },

@@ -4,4 +4,7 @@ export const LIVE_STATES = ['held', 'pending', 'claimed', 'running', 'parked'] a
 export const END_STATES = ['succeeded', 'failed', 'canceled', 'timed_out', 'interrupted', 'rejected'] as const;
 export const RUN_STATES = [...LIVE_STATES, ...END_STATES] as const;
 
+/** What a run came from. */
+export const ORIGINS = ['api', 'schedule', 'trigger', 'parent'] as const;
+
 export const KINDS = ['noop', 'command', 'script', 'http'] as const;

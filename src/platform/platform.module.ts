@@ -1,5 +1,6 @@
 /** Hands the platform of this process to every module, with the routes that need nothing else. */
 import { type DynamicModule, Module } from '@nestjs/common';
+import { DocsController } from './http/docs.controller.js';
 import { ThisReplica } from './http/this-replica.js';
 import { Traffic } from './http/traffic.js';
 import { VersionController } from './http/version.controller.js';
@@ -17,7 +18,7 @@ export class PlatformModule {
         { provide: ThisReplica, useValue: new ThisReplica(platform.config.name) },
         { provide: Traffic, useValue: new Traffic() },
       ],
-      controllers: [VersionController, WelcomeController],
+      controllers: [VersionController, WelcomeController, DocsController],
       exports: [Platform, ThisReplica, Traffic],
     };
   }

@@ -1,7 +1,7 @@
 /** Rows 13 and 14: a run is canceled in place, or its holder is told to stop it. */
 import { type Pool, records } from '../platform/db/db.js';
 import { type EndedRun, endingCtes } from './ending.sql.js';
-import type { CancelKind } from './run.js';
+import type { CancelKind, RunState } from './run.js';
 
 export interface Cancel {
   readonly runId: string;
@@ -13,6 +13,8 @@ export interface Cancel {
   /** TypeID and name of who cancels. */
   readonly by: string;
   readonly byName: string;
+  /** Only while the run is in one of these. */
+  readonly states?: readonly RunState[];
 }
 
 export interface Canceled {
@@ -29,7 +31,8 @@ export interface Canceled {
 /**
  * Cancels runs. The live row is locked first, then its state decides.
  *
- * guard     the run is the organization's and has not ended; of several requests only the first writes
+ * guard     the run is the organization's, has not ended and is in a state that was meant; of several requests only the
+ *           first writes
  * outcomes  one row per run that has a live row; what is missing has ended or never was
  * locks     live rows by id → runs → events → chains
  */
@@ -40,8 +43,10 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
       select l.run_id, l.state, l.not_before, l.holder, l.claimed_at, l.started_at, l.cancel_requested_at, i.chain,
              i.object, i.kind, i.detail, i.by, i."byName" as by_name
       from jsonb_to_recordset(${records(sql, cancels)}::jsonb) as i (
-        "runId" uuid, "organizationId" uuid, chain text, object text, kind text, detail text, by text, "byName" text)
+        "runId" uuid, "organizationId" uuid, chain text, object text, kind text, detail text, by text, "byName" text,
+        states text[])
       join live_runs l on l.run_id = i."runId" and l.organization_id = i."organizationId"
+      where i.states is null or l.state = any (i.states)     -- looked at again once it is locked
       order by l.run_id
       for update of l
     ),

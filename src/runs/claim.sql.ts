@@ -1,5 +1,16 @@
 /** Rows 6, 7 and 9: a worker takes pending runs, moves them to running, or gives them back unstarted. */
 import { type Pool, records, type Sql } from '../platform/db/db.js';
+import {
+  claimOrder,
+  dueQueuesCte,
+  type Fragment,
+  holdsLease,
+  isDue,
+  isInQueue,
+  isLive,
+  isOpen,
+  isPending,
+} from './claimable.sql.js';
 import { type EndedRun, endingCtes } from './ending.sql.js';
 import type { ClaimedRun, Hold } from './run.js';
 import type { Mark } from './watermark.rules.js';
@@ -12,7 +23,8 @@ export type ServedQueues = readonly string[];
  * and in no other queue.
  *
  * guard     own worker row live, lease unexpired by the database's clock, read under a lock that reap needs;
- *           run pending, due, in a served queue that is not paused
+ *           run pending, due, in a served queue that is not paused (each predicate: claimable.sql.ts, shared with
+ *           why.sql.ts)
  * outcomes  the runs that are now ours; fewer than asked for does not mean that there are no more
  * locks     worker row (key share) → live rows, skipping those that others hold
  * index     live_runs_order, one range per queue
@@ -27,30 +39,30 @@ export function claimIfLive(
   return pool.run<ClaimedRun[]>(
     (sql) => sql`
     with recursive me as materialized (
-      select id, lease_until from workers
-      where id = ${worker}
-        and state = 'live'                                   -- not draining, not reaped
-        and lease_until > db_clock()                         -- the lease holds at this very moment
+      select w.id, w.lease_until from workers w
+      where w.id = ${worker}
+        and ${isLive(sql)}                                   -- not draining, not reaped
+        and ${holdsLease(sql)}                               -- at this very moment
       for key share
     ),
     ${marks.length > 0 ? markedCte(sql, marks) : servedCte(sql, queues)},
     candidate as materialized (
       select next.run_id, next.priority, next.position
-      from me
+      from me as w
       cross join served s
       cross join lateral (
         select l.run_id, l.priority, l.position
         from live_runs l
-        where l.state = 'pending'
-          and l.not_before is null                           -- due
-          and l.queue = s.queue
-          and (-l.priority, l.position) > (s.rank, s.position)
-        order by -l.priority, l.position
+        where ${isPending(sql)}
+          and ${isDue(sql)}                                  -- due
+          and ${isInQueue(sql)}
+          and (${claimOrder(sql)}) > (s.rank, s.position)
+        order by ${claimOrder(sql)}
         limit ${limit}
         for update skip locked
       ) next
-      where me.lease_until > db_clock()                      -- read again, after the row was waited for
-        and not exists (select from paused_queues p where p.name = s.queue)
+      where ${holdsLease(sql)}                               -- read again, after the row was waited for
+        and ${isOpen(sql)}
       order by next.priority desc, next.position
       limit ${limit}
     ),
@@ -71,24 +83,17 @@ export function claimIfLive(
 }
 
 /** The queues to look at, each with the place behind which to look: here, from its beginning on. */
-export function servedCte(sql: Sql, queues: ServedQueues) {
+export function servedCte(sql: Sql, queues: ServedQueues): Fragment {
   const beginning = sql`-101::smallint as rank, 0::bigint as position`;
   if (!queues.includes('*')) {
     return sql`served as (select queue, ${beginning} from unnest(${queues as string[]}::text[]) as q (queue))`;
   }
   return sql`
-    name (queue) as (                                        -- every queue with something due, by index hops
-      (select queue from live_runs where state = 'pending' and not_before is null order by queue limit 1)
-      union all
-      select (select l.queue from live_runs l
-              where l.state = 'pending' and l.not_before is null and l.queue > n.queue
-              order by l.queue limit 1)
-      from name n where n.queue is not null
-    ),
+    ${dueQueuesCte(sql)},
     served as (select queue, ${beginning} from name where queue is not null)`;
 }
 
-function markedCte(sql: Sql, marks: readonly Mark[]) {
+function markedCte(sql: Sql, marks: readonly Mark[]): Fragment {
   return sql`
     served as (
       select m.queue, (-m.priority)::smallint as rank, m.position

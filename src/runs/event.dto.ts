@@ -3,7 +3,7 @@ import { IsOptional } from 'class-validator';
 import type { InputFault } from '../kernel/problems.js';
 import { Documented } from '../platform/http/document.js';
 import { Holds } from '../platform/http/input.js';
-import { DEFAULT_LIMIT, limitFaults, MAX_LIMIT } from '../platform/http/page.js';
+import { LIMIT, limitFaults } from '../platform/http/page.js';
 import { nullable } from '../platform/http/schema.js';
 import { eventPlaceOf } from './event-cursor.rules.js';
 
@@ -25,7 +25,13 @@ export class EventDto {
   @Documented((api) => api.ApiProperty({ type: String, format: 'date-time' }))
   at: string;
 
-  @Documented((api) => api.ApiProperty({ type: 'object', additionalProperties: true }))
+  @Documented((api) =>
+    api.ApiProperty({
+      type: 'object',
+      example: { worker: 'wrk_01h455vb4pex5vsknk084sn02q' },
+      additionalProperties: true,
+    }),
+  )
   data: Readonly<Record<string, unknown>>;
 }
 
@@ -42,9 +48,7 @@ function cursorFaults(value: unknown): InputFault[] {
 }
 
 export class EventListQuery {
-  @Documented((api) =>
-    api.ApiProperty({ type: 'integer', minimum: 1, maximum: MAX_LIMIT, required: false, default: DEFAULT_LIMIT }),
-  )
+  @Documented((api) => api.ApiProperty(LIMIT))
   @IsOptional()
   @Holds(limitFaults)
   limit?: string;

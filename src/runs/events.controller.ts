@@ -9,6 +9,7 @@ import { EventListQuery, EventPageDto } from './event.dto.js';
 import { eventCursorOf, eventPlaceOf } from './event-cursor.rules.js';
 import { EventsService } from './events.service.js';
 import { BEGINNING } from './place.rules.js';
+import { RUN_PARAM } from './run.dto.js';
 import { RunsService } from './runs.service.js';
 
 @Documented((api) => api.ApiTags('runs'))
@@ -28,7 +29,8 @@ export class EventsController {
         'where their instant puts them, each once in a whole walk.',
     }),
   )
-  @Documented((api) => api.ApiOkResponse({ type: EventPageDto }))
+  @Documented((api) => api.ApiParam(RUN_PARAM))
+  @Documented((api) => api.ApiOkResponse({ type: EventPageDto, description: 'A page.' }))
   @Get(':id/events')
   async list(
     @CurrentCaller() caller: RequestCaller,

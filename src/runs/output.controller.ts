@@ -6,9 +6,11 @@ import { Problem } from '../kernel/problems.js';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
 import { IdPipe } from '../platform/http/id.pipe.js';
+import { Refuses } from '../platform/http/refuses.js';
 import { type OutputPick, outputPickOf } from './output.rules.js';
 import { OutputService } from './output.service.js';
 import { OutputQuery, STREAM_OF } from './output-query.dto.js';
+import { RUN_PARAM } from './run.dto.js';
 import { RunsService } from './runs.service.js';
 
 @Documented((api) => api.ApiTags('runs'))
@@ -31,12 +33,19 @@ export class OutputController {
         'line too: they hold as long as the header stays the same. A `Range` is ignored beside `tail`, and while a run goes on whose output may be dropped before it is read.',
     }),
   )
+  @Documented((api) => api.ApiParam(RUN_PARAM))
   @Documented((api) =>
-    api.ApiHeader({ name: 'Range', required: false, schema: { type: 'string', example: 'bytes=0-' } }),
+    api.ApiHeader({
+      name: 'Range',
+      required: false,
+      description: 'One range of bytes.',
+      schema: { type: 'string', example: 'bytes=0-' },
+    }),
   )
   @Documented((api) => api.ApiProduces('text/plain'))
   @Documented((api) => api.ApiOkResponse({ schema: { type: 'string' }, description: 'All of it.' }))
   @Documented((api) => api.ApiResponse({ status: 206, schema: { type: 'string' }, description: 'The part asked for.' }))
+  @Refuses('range_not_satisfiable')
   @Get(':id/output')
   async read(
     @CurrentCaller() caller: RequestCaller,

@@ -3,7 +3,7 @@ import { IsBoolean, IsOptional } from 'class-validator';
 import type { InputFault } from '../kernel/problems.js';
 import { Documented } from '../platform/http/document.js';
 import { Holds } from '../platform/http/input.js';
-import { DEFAULT_LIMIT, limitFaults, MAX_LIMIT } from '../platform/http/page.js';
+import { LIMIT, limitFaults } from '../platform/http/page.js';
 import { nullable, orNull } from '../platform/http/schema.js';
 import type { QueueView } from './queue.js';
 import { queueNameIn } from './queue-cursor.rules.js';
@@ -18,7 +18,7 @@ export class PauseDto {
   @Documented((api) => api.ApiProperty({ type: String, example: 'tok_01h455vb4pex5vsknk084sn02q' }))
   by: string;
 
-  @Documented((api) => api.ApiProperty({ type: String, description: 'Its name at that moment.' }))
+  @Documented((api) => api.ApiProperty({ type: String, example: 'admin', description: 'Its name at that moment.' }))
   byName: string;
 
   @Documented((api) => api.ApiProperty({ type: String, example: 'the database is moving' }))
@@ -37,6 +37,7 @@ export class QueueDto {
   @Documented((api) =>
     api.ApiProperty({
       ...nullable('integer', { minimum: 0 }),
+      example: 3,
       description: `Runs that are pending and due. ${ADMINS}`,
     }),
   )
@@ -50,18 +51,28 @@ export class QueueDto {
   @Documented((api) =>
     api.ApiProperty({
       ...nullable('string', { format: 'date-time' }),
+      example: '2030-01-31T08:00:00.000Z',
       description: 'Since when the run longest in line has been due; null when nothing waits, or as `depth` is.',
     }),
   )
   oldestPendingAt: Date | null;
 
   @Documented((api) =>
-    api.ApiProperty({ ...nullable('integer', { minimum: 0 }), description: `Runs whose tools run. ${ADMINS}` }),
+    api.ApiProperty({
+      ...nullable('integer', { minimum: 0 }),
+      example: 1,
+      description: `Runs whose tools run. ${ADMINS}`,
+    }),
   )
   running: number | null;
 
   @Documented((api) =>
-    api.ApiProperty({ type: 'integer', minimum: 0, description: 'Connected workers that take runs out of it.' }),
+    api.ApiProperty({
+      type: 'integer',
+      example: 2,
+      minimum: 0,
+      description: 'Connected workers that take runs out of it.',
+    }),
   )
   workers: number;
 }
@@ -79,9 +90,7 @@ function cursorFaults(value: unknown): InputFault[] {
 }
 
 export class QueueListQuery {
-  @Documented((api) =>
-    api.ApiProperty({ type: 'integer', minimum: 1, maximum: MAX_LIMIT, required: false, default: DEFAULT_LIMIT }),
-  )
+  @Documented((api) => api.ApiProperty(LIMIT))
   @IsOptional()
   @Holds(limitFaults)
   limit?: string;

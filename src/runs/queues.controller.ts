@@ -6,6 +6,8 @@ import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
 import { NoQuery } from '../platform/http/input.pipe.js';
 import { DEFAULT_LIMIT, linkNext } from '../platform/http/page.js';
+import { InstallationOnly } from '../platform/http/permission.js';
+import { Records } from '../platform/http/records.js';
 import { PauseDto, PutQueueDto, QueueDto, QueueListQuery, QueuePageDto, queueDto } from './queue.dto.js';
 import { QUEUE_NAME } from './queue.js';
 import { queueCursorOf, queueNameIn } from './queue-cursor.rules.js';
@@ -34,7 +36,7 @@ export class QueuesController {
         'those out of which something runs or could be claimed. Runs that are not due yet are not counted.',
     }),
   )
-  @Documented((api) => api.ApiOkResponse({ type: QueuePageDto }))
+  @Documented((api) => api.ApiOkResponse({ type: QueuePageDto, description: 'A page.' }))
   @Get()
   async list(
     @CurrentCaller() caller: RequestCaller,
@@ -60,8 +62,17 @@ export class QueuesController {
         'installation; others are answered 403.',
     }),
   )
+  @Documented((api) =>
+    api.ApiParam({
+      name: 'name',
+      description: 'Of any queue.',
+      schema: { type: 'string', pattern: QUEUE_NAME.source },
+    }),
+  )
   @Documented((api) => api.ApiBody({ type: PutQueueDto }))
   @Documented((api) => api.ApiOkResponse({ type: QueueDto, description: 'The queue is as it was asked to be.' }))
+  @InstallationOnly('queues serve the whole installation: only its admins pause and resume them')
+  @Records('queue.paused', 'queue.resumed')
   @Put(':name')
   async put(
     @CurrentCaller() caller: RequestCaller,

@@ -4,12 +4,12 @@ import { IsIn, IsOptional, IsString, Matches } from 'class-validator';
 import { decodeId } from '../kernel/ids.js';
 import { parseInstant } from '../kernel/instant.js';
 import { type InputFault, invalidInput } from '../kernel/problems.js';
-import { KINDS, RUN_STATES } from '../kernel/run-words.js';
+import { KINDS, ORIGINS, RUN_STATES } from '../kernel/run-words.js';
 import { Documented } from '../platform/http/document.js';
 import { Holds } from '../platform/http/input.js';
 import type { RunFilter } from './list.sql.js';
 import { QUEUE_NAME } from './queue.js';
-import { type Kind, ORIGINS, type Origin, type RunState } from './run.js';
+import type { Kind, Origin, RunState } from './run.js';
 import { LABEL_KEY, MAX_LABEL_BYTES } from './submit.dto.js';
 
 const MAX_WORDS_CHARS = 200;
@@ -76,38 +76,49 @@ function wordsFaults(value: unknown): InputFault[] {
 export class RunFilterDto {
   @Documented((api) =>
     api.ApiProperty({
-      type: String,
+      oneOf: [{ type: 'array', items: { type: 'string', enum: [...RUN_STATES] } }, { type: 'string' }],
       required: false,
-      example: 'pending,running',
-      description: `Any of these: a comma list, or repeated. One of ${RUN_STATES.join(', ')}.`,
+      example: ['pending', 'running'],
+      description: 'Any of these: repeated, or a comma list.',
     }),
   )
   @IsOptional()
   @Holds(stateFaults)
   state?: string | string[];
 
-  @Documented((api) => api.ApiProperty({ type: String, enum: KINDS, required: false }))
+  @Documented((api) =>
+    api.ApiProperty({ type: String, enum: KINDS, required: false, description: 'What executes them.' }),
+  )
   @IsOptional()
   @IsIn(KINDS)
   kind?: Kind;
 
-  @Documented((api) => api.ApiProperty({ type: String, required: false }))
+  @Documented((api) =>
+    api.ApiProperty({
+      type: String,
+      pattern: QUEUE_NAME.source,
+      required: false,
+      description: 'The queue they are in.',
+    }),
+  )
   @IsOptional()
   @IsString()
   @Matches(QUEUE_NAME, { message: `must match ${QUEUE_NAME.source}` })
   queue?: string;
 
-  @Documented((api) => api.ApiProperty({ type: String, enum: ORIGINS, required: false }))
+  @Documented((api) =>
+    api.ApiProperty({ type: String, enum: ORIGINS, required: false, description: 'What launched them.' }),
+  )
   @IsOptional()
   @IsIn(ORIGINS)
   origin?: Origin;
 
   @Documented((api) =>
     api.ApiProperty({
-      type: [String],
+      oneOf: [{ type: 'array', items: { type: 'string' } }, { type: 'string' }],
       required: false,
       example: ['env:prod'],
-      description: 'All of these: key:value.',
+      description: 'All of these: `key:value`.',
     }),
   )
   @IsOptional()
@@ -148,14 +159,14 @@ export class RunFilterDto {
   q?: string;
 
   @Documented((api) =>
-    api.ApiProperty({ type: String, format: 'date-time', required: false, description: 'Excluded.' }),
+    api.ApiProperty({ type: String, format: 'date-time', required: false, description: 'Made later than this.' }),
   )
   @IsOptional()
   @Holds(instantFaults)
   createdAfter?: string;
 
   @Documented((api) =>
-    api.ApiProperty({ type: String, format: 'date-time', required: false, description: 'Excluded.' }),
+    api.ApiProperty({ type: String, format: 'date-time', required: false, description: 'Made earlier than this.' }),
   )
   @IsOptional()
   @Holds(instantFaults)

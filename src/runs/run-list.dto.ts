@@ -3,21 +3,12 @@
 import { IsOptional } from 'class-validator';
 import { Documented } from '../platform/http/document.js';
 import { Holds } from '../platform/http/input.js';
-import {
-  cursorFaultsOf,
-  DEFAULT_LIMIT,
-  limitFaults,
-  MAX_LIMIT,
-  type PagePlace,
-  pageOf,
-} from '../platform/http/page.js';
+import { cursorFaultsOf, LIMIT, limitFaults, type PagePlace, pageOf } from '../platform/http/page.js';
 import type { RunFilter } from './list.sql.js';
 import { RunFilterDto, runFilterOf } from './run-filter.dto.js';
 
 export class RunListQuery extends RunFilterDto {
-  @Documented((api) =>
-    api.ApiProperty({ type: 'integer', minimum: 1, maximum: MAX_LIMIT, required: false, default: DEFAULT_LIMIT }),
-  )
+  @Documented((api) => api.ApiProperty(LIMIT))
   @IsOptional()
   @Holds(limitFaults)
   limit?: string;

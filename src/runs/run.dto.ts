@@ -2,23 +2,25 @@
 
 import { formatDuration } from '../kernel/duration.js';
 import { encodeId } from '../kernel/ids.js';
-import { KINDS, RUN_STATES } from '../kernel/run-words.js';
+import { KINDS, ORIGINS, RUN_STATES } from '../kernel/run-words.js';
 import { Documented } from '../platform/http/document.js';
 import { nullable, orNull } from '../platform/http/schema.js';
 import { endOf } from './end.rules.js';
 import { HttpSpec } from './http-spec.dto.js';
 import type { RunRow } from './read.sql.js';
-import { CANCEL_KINDS, END_CODES, ORIGINS, type Principal } from './run.js';
+import { CANCEL_KINDS, END_CODES, type Principal } from './run.js';
 import { CommandSpec, NoopSpec, ScriptSpec } from './spec.dto.js';
 
+const RECEIPT = `org_01h455vb4pex5vsknk084sn02q:7:${'5f'.repeat(32)}`;
+
 class PrincipalDto {
-  @Documented((api) => api.ApiProperty({ type: String, enum: ['token', 'system'] }))
+  @Documented((api) => api.ApiProperty({ type: String, example: 'token', enum: ['token', 'system'] }))
   type: Principal['type'];
 
   @Documented((api) => api.ApiProperty({ type: String, example: 'tok_01h455vb4pex5vsknk084sn02q' }))
   id: string;
 
-  @Documented((api) => api.ApiProperty({ type: String, description: 'Its name at that moment.' }))
+  @Documented((api) => api.ApiProperty({ type: String, example: 'admin', description: 'Its name at that moment.' }))
   name: string;
 }
 
@@ -26,7 +28,7 @@ class RunWorkerDto {
   @Documented((api) => api.ApiProperty({ type: String, example: 'wrk_01h455vb4pex5vsknk084sn02q' }))
   id: string;
 
-  @Documented((api) => api.ApiProperty(nullable('string')))
+  @Documented((api) => api.ApiProperty(nullable('string', { example: 'r1' })))
   name: string | null;
 
   @Documented((api) =>
@@ -36,7 +38,7 @@ class RunWorkerDto {
 }
 
 class EndDto {
-  @Documented((api) => api.ApiProperty({ type: String, enum: END_CODES }))
+  @Documented((api) => api.ApiProperty({ type: String, example: 'tool_failed', enum: END_CODES }))
   code: string;
 
   @Documented((api) => api.ApiProperty(nullable('string', { enum: CANCEL_KINDS, description: 'Of a cancel.' })))
@@ -45,30 +47,38 @@ class EndDto {
   @Documented((api) => api.ApiProperty({ type: String, example: 'exit code 7' }))
   detail: string;
 
-  @Documented((api) => api.ApiProperty(nullable('integer')))
+  @Documented((api) => api.ApiProperty(nullable('integer', { example: 7 })))
   exitCode: number | null;
 
-  @Documented((api) => api.ApiProperty(nullable('string', { example: 'SIGTERM' })))
+  @Documented((api) => api.ApiProperty(nullable('string', { description: 'Such as SIGTERM.' })))
   signal: string | null;
 
-  @Documented((api) => api.ApiProperty({ type: String, description: 'The worker or principal that wrote the end.' }))
+  @Documented((api) =>
+    api.ApiProperty({
+      type: String,
+      example: 'wrk_01h455vb4pex5vsknk084sn02q',
+      description: 'The worker or principal that wrote the end.',
+    }),
+  )
   by: string;
 
-  @Documented((api) => api.ApiProperty({ type: String, format: 'date-time' }))
+  @Documented((api) => api.ApiProperty({ type: String, example: '2030-01-31T08:00:12.345Z', format: 'date-time' }))
   at: Date;
 
-  @Documented((api) => api.ApiProperty({ type: 'integer' }))
+  @Documented((api) => api.ApiProperty({ type: 'integer', example: 1 }))
   fence: number;
 }
 
 class ReceiptsDto {
-  @Documented((api) => api.ApiProperty(nullable('string', { description: '`chain:seq:link` of the audit entry.' })))
+  @Documented((api) =>
+    api.ApiProperty(nullable('string', { example: RECEIPT, description: '`chain:seq:link` of the audit entry.' })),
+  )
   submitted: string | null;
 
   @Documented((api) => api.ApiProperty({ type: String, required: false, description: 'Once a cancel was asked for.' }))
   cancelRequested?: string;
 
-  @Documented((api) => api.ApiProperty(nullable('string')))
+  @Documented((api) => api.ApiProperty(nullable('string', { example: RECEIPT })))
   ended: string | null;
 }
 
@@ -80,19 +90,21 @@ export class RunSummaryDto {
   @Documented((api) => api.ApiProperty({ type: String, example: 'org_01h455vb4pex5vsknk084sn02q' }))
   organizationId: string;
 
-  @Documented((api) => api.ApiProperty({ type: String, enum: KINDS }))
+  @Documented((api) => api.ApiProperty({ type: String, example: 'command', enum: KINDS }))
   kind: string;
 
-  @Documented((api) => api.ApiProperty(nullable('string')))
+  @Documented((api) => api.ApiProperty(nullable('string', { example: 'nightly backup' })))
   name: string | null;
 
-  @Documented((api) => api.ApiProperty({ type: String }))
+  @Documented((api) => api.ApiProperty({ type: String, example: 'default' }))
   queue: string;
 
-  @Documented((api) => api.ApiProperty({ type: 'integer' }))
+  @Documented((api) => api.ApiProperty({ type: 'integer', example: 0 }))
   priority: number;
 
-  @Documented((api) => api.ApiProperty({ type: 'object', additionalProperties: { type: 'string' } }))
+  @Documented((api) =>
+    api.ApiProperty({ type: 'object', example: { env: 'prod' }, additionalProperties: { type: 'string' } }),
+  )
   labels: Record<string, string>;
 
   @Documented((api) => api.ApiProperty(nullable('string', { example: '15m' })))
@@ -101,10 +113,10 @@ export class RunSummaryDto {
   @Documented((api) => api.ApiProperty(nullable('string', { format: 'date-time' })))
   notBefore: Date | null;
 
-  @Documented((api) => api.ApiProperty({ type: String, enum: RUN_STATES }))
+  @Documented((api) => api.ApiProperty({ type: String, example: 'failed', enum: RUN_STATES }))
   state: string;
 
-  @Documented((api) => api.ApiProperty({ type: String, enum: ORIGINS }))
+  @Documented((api) => api.ApiProperty({ type: String, example: 'api', enum: ORIGINS }))
   origin: string;
 
   @Documented((api) => api.ApiProperty({ type: PrincipalDto }))
@@ -113,25 +125,31 @@ export class RunSummaryDto {
   @Documented((api) => api.ApiProperty(nullable('string')))
   parentId: string | null;
 
-  @Documented((api) => api.ApiProperty({ type: String }))
+  @Documented((api) => api.ApiProperty({ type: String, example: 'run_01h455vb4pex5vsknk084sn02q' }))
   rootId: string;
 
   @Documented((api) => api.ApiProperty(nullable('string')))
   rerunOf: string | null;
 
-  @Documented((api) => api.ApiProperty({ type: String, format: 'date-time' }))
+  @Documented((api) => api.ApiProperty({ type: String, example: '2030-01-31T08:00:00.000Z', format: 'date-time' }))
   createdAt: Date;
 
-  @Documented((api) => api.ApiProperty(nullable('string', { format: 'date-time' })))
+  @Documented((api) =>
+    api.ApiProperty(nullable('string', { example: '2030-01-31T08:00:00.012Z', format: 'date-time' })),
+  )
   claimedAt: Date | null;
 
-  @Documented((api) => api.ApiProperty(nullable('string', { format: 'date-time' })))
+  @Documented((api) =>
+    api.ApiProperty(nullable('string', { example: '2030-01-31T08:00:00.034Z', format: 'date-time' })),
+  )
   startedAt: Date | null;
 
-  @Documented((api) => api.ApiProperty(nullable('string', { format: 'date-time' })))
+  @Documented((api) =>
+    api.ApiProperty(nullable('string', { example: '2030-01-31T08:00:12.345Z', format: 'date-time' })),
+  )
   endedAt: Date | null;
 
-  @Documented((api) => api.ApiProperty({ type: 'integer', description: 'Plus one at each claim.' }))
+  @Documented((api) => api.ApiProperty({ type: 'integer', example: 1, description: 'Plus one at each claim.' }))
   fence: number;
 
   @Documented((api) => api.ApiProperty(orNull(api.getSchemaPath(RunWorkerDto))))
@@ -161,6 +179,7 @@ export class RunDto extends RunSummaryDto {
   @Documented((api) =>
     api.ApiProperty({
       oneOf: [NoopSpec, CommandSpec, ScriptSpec, HttpSpec].map((spec) => ({ $ref: api.getSchemaPath(spec) })),
+      example: { argv: ['pg_dump', '-Fc', 'app'], env: {}, cwd: null, stdin: null, successCodes: [0] },
       description: 'Complete: what the submit left out stands here with its default.',
     }),
   )
@@ -182,6 +201,9 @@ export class RunPageDto {
   @Documented((api) => api.ApiProperty(nullable('string', { description: 'The cursor of the next page.' })))
   next: string | null;
 }
+
+/** The parameter of a path. */
+export const RUN_PARAM = { name: 'id', description: 'The run: `run_…` or a UUID.' } as const;
 
 /** Types that the document mentions by reference only. */
 export const REFERENCED = [NoopSpec, CommandSpec, ScriptSpec, HttpSpec, RunWorkerDto, EndDto];

@@ -1,5 +1,5 @@
 /** The nouns of a run: its states, its end, and the record as it is read. The words are the product's (no synonyms). */
-import type { END_STATES, KINDS, LIVE_STATES, RUN_STATES } from '../kernel/run-words.js';
+import type { END_STATES, KINDS, LIVE_STATES, ORIGINS, RUN_STATES } from '../kernel/run-words.js';
 
 export type LiveState = (typeof LIVE_STATES)[number];
 export type EndState = (typeof END_STATES)[number];
@@ -30,7 +30,6 @@ export type CancelKind = (typeof CANCEL_KINDS)[number];
 
 export type Kind = (typeof KINDS)[number];
 
-export const ORIGINS = ['api', 'schedule', 'trigger', 'parent'] as const;
 export type Origin = (typeof ORIGINS)[number];
 
 /** Who acted, as it was at that moment. `id` is a TypeID. */

@@ -9,9 +9,12 @@ import { NoQuery } from '../platform/http/input.pipe.js';
 import { NoInput } from '../platform/http/json-body.interceptor.js';
 import { nextPage } from '../platform/http/page.js';
 import { goneSignal, preferredWaitOf } from '../platform/http/prefer.js';
+import { Records } from '../platform/http/records.js';
+import { Refuses } from '../platform/http/refuses.js';
 import { traceparentOf } from '../platform/http/request-id.js';
 import { EndWatch } from './ends.service.js';
-import { REFERENCED, RunDto, RunPageDto, runDto, runSummaryDto } from './run.dto.js';
+import { SUBMIT_EXAMPLES } from './examples.js';
+import { REFERENCED, RUN_PARAM, RunDto, RunPageDto, runDto, runSummaryDto } from './run.dto.js';
 import { RunListQuery, runListRequest } from './run-list.dto.js';
 import { RunsService, type SubmitAnswer } from './runs.service.js';
 import { decodeSubmit, SubmitDto } from './submit.dto.js';
@@ -21,6 +24,7 @@ const RUN_ID = new IdPipe('run');
 const IDEMPOTENCY_KEY = {
   name: 'Idempotency-Key',
   required: false,
+  description: 'The same request with the same key gives the same run, however often it is sent.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 } as const;
 const PREFER = {
@@ -31,7 +35,12 @@ const PREFER = {
     'says so in `Preference-Applied`.',
   schema: { type: 'string', example: 'wait=30' },
 } as const;
-const TRACEPARENT = { name: 'traceparent', required: false, schema: { type: 'string' } } as const;
+const TRACEPARENT = {
+  name: 'traceparent',
+  required: false,
+  description: 'W3C Trace Context: kept on the run.',
+  schema: { type: 'string' },
+} as const;
 
 @Documented((api) => api.ApiTags('runs'))
 @Documented((api) => api.ApiExtraModels(...REFERENCED))
@@ -54,9 +63,11 @@ export class RunsController {
   @Documented((api) => api.ApiHeader(IDEMPOTENCY_KEY))
   @Documented((api) => api.ApiHeader(PREFER))
   @Documented((api) => api.ApiHeader(TRACEPARENT))
-  @Documented((api) => api.ApiBody({ type: SubmitDto }))
+  @Documented((api) => api.ApiBody({ type: SubmitDto, examples: SUBMIT_EXAMPLES }))
   @Documented((api) => api.ApiCreatedResponse({ type: RunDto, description: 'The run was made.' }))
   @Documented((api) => api.ApiOkResponse({ type: RunDto, description: 'The run that the same request made before.' }))
+  @Records('run.submitted')
+  @Refuses('id_conflict')
   @Post()
   async submit(
     @CurrentCaller() caller: RequestCaller,
@@ -84,11 +95,14 @@ export class RunsController {
         'ended one, which stays what it is. A run that has not ended is answered 409 with its state.',
     }),
   )
+  @Documented((api) => api.ApiParam(RUN_PARAM))
   @Documented((api) => api.ApiHeader(IDEMPOTENCY_KEY))
   @Documented((api) => api.ApiHeader(PREFER))
   @Documented((api) => api.ApiHeader(TRACEPARENT))
   @Documented((api) => api.ApiCreatedResponse({ type: RunDto, description: 'The new run.' }))
   @Documented((api) => api.ApiOkResponse({ type: RunDto, description: 'The run that the same request made before.' }))
+  @Records('run.submitted')
+  @Refuses('run_not_ended')
   @Post(':id/rerun')
   @NoInput()
   async rerun(
@@ -115,7 +129,7 @@ export class RunsController {
         'whether there are more: a page may hold fewer than `limit`, or none, where the search was long.',
     }),
   )
-  @Documented((api) => api.ApiOkResponse({ type: RunPageDto }))
+  @Documented((api) => api.ApiOkResponse({ type: RunPageDto, description: 'A page.' }))
   @Get()
   async list(
     @CurrentCaller() caller: RequestCaller,
@@ -129,7 +143,8 @@ export class RunsController {
   }
 
   @Documented((api) => api.ApiOperation({ operationId: 'getRun', summary: 'Show a run' }))
-  @Documented((api) => api.ApiOkResponse({ type: RunDto }))
+  @Documented((api) => api.ApiParam(RUN_PARAM))
+  @Documented((api) => api.ApiOkResponse({ type: RunDto, description: 'The run.' }))
   @Get(':id')
   async show(
     @CurrentCaller() caller: RequestCaller,
@@ -146,8 +161,11 @@ export class RunsController {
       description: 'Idempotent. A run that waits ends at once; the tool of a running one is stopped within seconds.',
     }),
   )
+  @Documented((api) => api.ApiParam(RUN_PARAM))
   @Documented((api) => api.ApiOkResponse({ type: RunDto, description: 'The run has ended canceled.' }))
   @Documented((api) => api.ApiAcceptedResponse({ type: RunDto, description: 'Its holder still has to stop the tool.' }))
+  @Records('run.ended', 'run.cancel_requested')
+  @Refuses('run_ended')
   @Post(':id/cancel')
   @NoInput()
   @HttpCode(200)

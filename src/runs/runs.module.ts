@@ -1,6 +1,9 @@
 /** Runs and workers as callers see them. */
 import { Module, type OnModuleDestroy } from '@nestjs/common';
 import { Platform } from '../platform/platform.js';
+import { BatchService } from './batch.service.js';
+import { BulkController } from './bulk.controller.js';
+import { BulkService } from './bulk.service.js';
 import { EndWatch } from './ends.service.js';
 import { EventsController } from './events.controller.js';
 import { EventsService } from './events.service.js';
@@ -15,6 +18,9 @@ import { RunsController } from './runs.controller.js';
 import { RunsService } from './runs.service.js';
 import { StreamController } from './stream.controller.js';
 import { StreamService } from './stream.service.js';
+import { Turns } from './turns.js';
+import { WhyController } from './why.controller.js';
+import { WhyService } from './why.service.js';
 import { WorkersController } from './workers.controller.js';
 import { WorkersService } from './workers.service.js';
 
@@ -22,9 +28,11 @@ import { WorkersService } from './workers.service.js';
   imports: [RunMetricsModule],
   controllers: [
     RunsController,
+    BulkController,
     OutputController,
     StreamController,
     EventsController,
+    WhyController,
     WorkersController,
     QueuesController,
   ],
@@ -33,6 +41,22 @@ import { WorkersService } from './workers.service.js';
       provide: RunsService,
       inject: [Platform, RunMetrics],
       useFactory: (platform: Platform, metrics: RunMetrics) => new RunsService(platform, metrics),
+    },
+    {
+      provide: Turns,
+      inject: [Platform],
+      useFactory: ({ timing }: Platform) => new Turns(timing),
+    },
+    {
+      provide: BatchService,
+      inject: [Platform, RunMetrics, Turns],
+      useFactory: (platform: Platform, metrics: RunMetrics, turns: Turns) => new BatchService(platform, metrics, turns),
+    },
+    {
+      provide: BulkService,
+      inject: [Platform, RunMetrics, Turns, BatchService],
+      useFactory: (platform: Platform, metrics: RunMetrics, turns: Turns, batches: BatchService) =>
+        new BulkService(platform, metrics, turns, batches),
     },
     {
       provide: EndWatch,
@@ -54,6 +78,11 @@ import { WorkersService } from './workers.service.js';
       provide: EventsService,
       inject: [Platform],
       useFactory: ({ pools }: Platform) => new EventsService(pools.read),
+    },
+    {
+      provide: WhyService,
+      inject: [Platform],
+      useFactory: ({ pools }: Platform) => new WhyService(pools.read),
     },
     {
       provide: WorkersService,

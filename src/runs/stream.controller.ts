@@ -6,8 +6,10 @@ import { Problem } from '../kernel/problems.js';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
 import { IdPipe } from '../platform/http/id.pipe.js';
+import { Refuses } from '../platform/http/refuses.js';
 import { OutputQuery, STREAM_OF } from './output-query.dto.js';
 import { placeOfId } from './place.rules.js';
+import { RUN_PARAM } from './run.dto.js';
 import { RunsService } from './runs.service.js';
 import { type StreamFrom, StreamService } from './stream.service.js';
 
@@ -33,6 +35,7 @@ export class StreamController {
         'over `tail`.',
     }),
   )
+  @Documented((api) => api.ApiParam(RUN_PARAM))
   @Documented((api) =>
     api.ApiHeader({
       name: 'Last-Event-ID',
@@ -43,6 +46,7 @@ export class StreamController {
   )
   @Documented((api) => api.ApiProduces('text/event-stream'))
   @Documented((api) => api.ApiOkResponse({ schema: { type: 'string' }, description: 'The messages, up to `end`.' }))
+  @Refuses('malformed_request', 'too_many_streams')
   @Get(':id/stream')
   async stream(
     @CurrentCaller() caller: RequestCaller,

@@ -13,8 +13,8 @@ import { nullable, optionalStringMap } from '../platform/http/schema.js';
 import { HttpSpec } from './http-spec.dto.js';
 import { QUEUE_NAME } from './queue.js';
 import { type Kind } from './run.js';
-import type { SubmitRequest } from './runs.service.js';
 import { CommandSpec, NoopSpec, ScriptSpec, SPEC_OF } from './spec.dto.js';
+import type { SubmitRequest } from './submits.js';
 
 export const LABEL_KEY = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
 export const MAX_LABEL_BYTES = 255;
@@ -22,9 +22,9 @@ const MAX_LABELS = 32;
 const MAX_SPEC_BYTES = 256 * 1024;
 const MAX_TIMEOUT_MS = parseDuration('365d') ?? 0;
 
-type Members = Readonly<Record<string, unknown>>;
+export type Members = Readonly<Record<string, unknown>>;
 
-function isMembers(value: unknown): value is Members {
+export function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
@@ -166,10 +166,13 @@ export class SubmitDto {
   spec: Members = {};
 }
 
-/** The checked submit in a request's body. Throws `invalid_input` with every fault. */
-export function decodeSubmit(body: Members): Omit<SubmitRequest, 'traceparent' | 'key' | 'requestDigest'> {
+/** What a submit asks for, apart from what the request bears that it came with. */
+export type CheckedSubmit = Omit<SubmitRequest, 'traceparent' | 'key' | 'requestDigest'>;
+
+/** The checked submit in a request's body. Throws `invalid_input` with every fault, those found `beside` it included. */
+export function decodeSubmit(body: Members, beside: readonly InputFault[] = []): CheckedSubmit {
   const { value: submit, faults: outer } = checkInput(SubmitDto, body, '/');
-  const faults = [...outer];
+  const faults = [...beside, ...outer];
   let spec: Members = {};
   if (KINDS.includes(submit.kind) && isMembers(submit.spec)) {
     const checked = checkInput<object>(SPEC_OF[submit.kind], submit.spec, '/spec/');

@@ -35,25 +35,45 @@ export interface Submitted {
   readonly receipt: string;
 }
 
+/** The `Idempotency-Key` of a request that makes several runs. */
+export interface WholeKey {
+  readonly organizationId: string;
+  readonly key: string;
+  readonly digest: string;
+  /** What it makes, in its order; never none. */
+  readonly runIds: readonly string[];
+}
+
 /**
  * Inserts runs that are new.
  *
- * guard     run id unseen anywhere; key unseen in its organization
+ * guard     the key of the whole, if it has one, and with it everything; run id unseen anywhere; key unseen in its
+ *           organization
  * outcomes  one row per run that was made; what is missing was a replay or a clash: see `findKeys` and `findRuns`
- * locks     idempotency keys (by organization, key) → runs → live rows → events → chains
+ * locks     the key of the whole → idempotency keys (by organization, key) → runs → live rows → events → chains
  * size      no part joins one CTE with another: the planner takes them for a few rows, and loops over 200 × 200 × 200
  * errors    23505 when the same run id is being made by somebody else at this moment: send again
  */
-export function submitIfNew(pool: Pool, runs: readonly NewRun[]): Promise<Submitted[]> {
+export function submitIfNew(pool: Pool, runs: readonly NewRun[], whole?: WholeKey): Promise<Submitted[]> {
+  const wholes = whole === undefined ? [] : [whole];
   const named = runs.map((run) => ({ ...run, rerunOfObject: run.rerunOf && encodeId('run', run.rerunOf) }));
   return pool.run<Submitted[]>(
     (sql) => sql`
-    with input as materialized (
+    with whole as (
+      insert into idempotency_keys (organization_id, key, digest, run_id, run_ids)
+      select "organizationId", key, digest, "runIds"[1], "runIds"
+      from jsonb_to_recordset(${records(sql, wholes)}::jsonb)
+             as w ("organizationId" uuid, key text, digest text, "runIds" uuid[])
+      on conflict do nothing                                             -- waits for the same request in flight
+      returning key
+    ),
+    input as materialized (
       select i.*, row_number() over () as ord
       from jsonb_to_recordset(${records(sql, named)}::jsonb) as i (
         id uuid, "organizationId" uuid, chain text, object text, kind text, name text, queue text, priority smallint,
         labels jsonb, spec jsonb, "specDigest" text, "timeoutMs" bigint, "notBefore" timestamptz, origin text,
         principal jsonb, "rerunOf" uuid, "rerunOfObject" text, traceparent text, key text, "requestDigest" text)
+      where (select count(*) from whole) = ${wholes.length}              -- known before anything else is locked
     ),
     unseen as materialized (
       select i.* from input i
@@ -120,6 +140,8 @@ export interface EarlierKey {
   readonly key: string;
   readonly digest: string;
   readonly runId: string;
+  /** Of a request that made several, all of them in its order; `runId` is the first. */
+  readonly runIds: readonly string[] | null;
 }
 
 /** The rows that kept keys from being new, read in a statement of its own, after the insert. */
@@ -129,7 +151,7 @@ export function findKeys(
 ): Promise<EarlierKey[]> {
   return pool.run<EarlierKey[]>(
     (sql) => sql`
-    select k.organization_id, k.key, k.digest, k.run_id
+    select k.organization_id, k.key, k.digest, k.run_id, k.run_ids
     from idempotency_keys k
     join jsonb_to_recordset(${records(sql, keys)}::jsonb) as i ("organizationId" uuid, key text)
       on k.organization_id = i."organizationId" and k.key = i.key`,
@@ -149,6 +171,15 @@ export async function keepKeys(pool: Pool, runs: readonly NewRun[]): Promise<voi
   );
 }
 
+/** Frees the key of a request of which nothing came, so that it may come again corrected. */
+export async function freeKey(pool: Pool, { organizationId, key, digest }: WholeKey): Promise<void> {
+  await pool.run<never[]>(
+    (sql) => sql`
+    delete from idempotency_keys
+    where organization_id = ${organizationId} and key = ${key} and digest = ${digest}`,
+  );
+}
+
 export interface EarlierRun {
   readonly id: string;
   readonly organizationId: string;
@@ -163,16 +194,19 @@ export function findRuns(pool: Pool, ids: readonly string[]): Promise<EarlierRun
 }
 
 /**
- * Forgets keys whose run ended longer than `ttlMs` ago, a bounded number at a time. Returns how many went.
+ * Forgets keys all of whose runs ended longer than `ttlMs` ago, a bounded number at a time. Returns how many went.
  */
 export async function expireKeys(pool: Pool, ttlMs: number, limit: number): Promise<number> {
   const rows = await pool.run<{ gone: number }[]>(
     (sql) => sql`
     with old as (
       select k.organization_id, k.key
-      from idempotency_keys k left join runs r on r.id = k.run_id
+      from idempotency_keys k
       where k.created_at < db_now() - ${ttlMs} * interval '1 millisecond'
-        and (r.id is null or r.ended_at < db_now() - ${ttlMs} * interval '1 millisecond')
+        and not exists (
+          select from runs r
+          where r.id = any (coalesce(k.run_ids, array[k.run_id]))        -- of a request that made several, each
+            and (r.ended_at is null or r.ended_at >= db_now() - ${ttlMs} * interval '1 millisecond'))
       order by k.organization_id, k.key
       limit ${limit}
       for update of k skip locked

@@ -3,7 +3,7 @@ import { IsOptional } from 'class-validator';
 import { encodeId } from '../kernel/ids.js';
 import { Documented } from '../platform/http/document.js';
 import { Holds } from '../platform/http/input.js';
-import { cursorFaultsOf, DEFAULT_LIMIT, limitFaults, MAX_LIMIT } from '../platform/http/page.js';
+import { cursorFaultsOf, LIMIT, limitFaults } from '../platform/http/page.js';
 import { nullable } from '../platform/http/schema.js';
 import { WORKER_STATES, type WorkerView } from './worker.js';
 
@@ -11,7 +11,9 @@ export class WorkerDto {
   @Documented((api) => api.ApiProperty({ type: String, example: 'wrk_01h455vb4pex5vsknk084sn02q' }))
   id: string;
 
-  @Documented((api) => api.ApiProperty({ type: String, description: 'Its stable name, the same in each life.' }))
+  @Documented((api) =>
+    api.ApiProperty({ type: String, example: 'r1', description: 'Its stable name, the same in each life.' }),
+  )
   name: string;
 
   @Documented((api) => api.ApiProperty({ type: String, enum: ['replica', 'worker'] }))
@@ -20,13 +22,13 @@ export class WorkerDto {
   @Documented((api) => api.ApiProperty({ type: String, enum: WORKER_STATES }))
   state: string;
 
-  @Documented((api) => api.ApiProperty({ type: 'integer', minimum: 0 }))
+  @Documented((api) => api.ApiProperty({ type: 'integer', example: 4, minimum: 0 }))
   slots: number;
 
   @Documented((api) => api.ApiProperty({ type: [String], example: ['default'] }))
   queues: readonly string[];
 
-  @Documented((api) => api.ApiProperty({ type: String }))
+  @Documented((api) => api.ApiProperty({ type: String, example: '0.1.0' }))
   version: string;
 
   @Documented((api) => api.ApiProperty({ type: String, format: 'date-time' }))
@@ -37,7 +39,7 @@ export class WorkerDto {
   )
   seenAt: Date;
 
-  @Documented((api) => api.ApiProperty({ type: Boolean, description: 'Seen within the last 30 s.' }))
+  @Documented((api) => api.ApiProperty({ type: Boolean, example: true, description: 'Seen within the last 30 s.' }))
   connected: boolean;
 
   @Documented((api) => api.ApiProperty({ type: 'integer', description: 'Runs whose tools it runs.' }))
@@ -59,9 +61,7 @@ export class WorkerPageDto {
 }
 
 export class WorkerListQuery {
-  @Documented((api) =>
-    api.ApiProperty({ type: 'integer', minimum: 1, maximum: MAX_LIMIT, required: false, default: DEFAULT_LIMIT }),
-  )
+  @Documented((api) => api.ApiProperty(LIMIT))
   @IsOptional()
   @Holds(limitFaults)
   limit?: string;

@@ -7,10 +7,15 @@ import { IdPipe } from '../platform/http/id.pipe.js';
 import { NoQuery } from '../platform/http/input.pipe.js';
 import { NoInput } from '../platform/http/json-body.interceptor.js';
 import { nextPage, pageOf } from '../platform/http/page.js';
+import { InstallationOnly } from '../platform/http/permission.js';
+import { Records } from '../platform/http/records.js';
+import { Refuses } from '../platform/http/refuses.js';
 import { WorkerDto, WorkerListQuery, WorkerPageDto, workerDto } from './worker.dto.js';
 import { type WorkerAnswer, WorkersService } from './workers.service.js';
 
 const WORKER_ID = new IdPipe('wrk');
+const WORKER_PARAM = { name: 'id', description: 'The worker: `wrk_…` or a UUID.' } as const;
+const ADMINS = 'workers serve the whole installation: only its admins take them out of service';
 
 @Documented((api) => api.ApiTags('workers'))
 @Controller('v1/workers')
@@ -23,7 +28,7 @@ export class WorkersController {
       summary: 'Workers that live, and those that ended within a day, newest first',
     }),
   )
-  @Documented((api) => api.ApiOkResponse({ type: WorkerPageDto }))
+  @Documented((api) => api.ApiOkResponse({ type: WorkerPageDto, description: 'A page.' }))
   @Get()
   async list(
     @Query() query: WorkerListQuery,
@@ -36,8 +41,10 @@ export class WorkersController {
     const place = more && last ? { at: last.startedAt, id: last.id } : undefined;
     return { items: workers.map(workerDto), next: nextPage('wrk', request, reply, place) };
   }
+
   @Documented((api) => api.ApiOperation({ operationId: 'getWorker', summary: 'Show a worker' }))
-  @Documented((api) => api.ApiOkResponse({ type: WorkerDto }))
+  @Documented((api) => api.ApiParam(WORKER_PARAM))
+  @Documented((api) => api.ApiOkResponse({ type: WorkerDto, description: 'The worker.' }))
   @Get(':id')
   async show(@Param('id', WORKER_ID) id: string, @Query() _query: NoQuery): Promise<WorkerDto> {
     return workerDto(await this.workers.get(id));
@@ -53,7 +60,11 @@ export class WorkersController {
         'worker that is `stopped` or `lost` is answered 409. For admins of the installation; others are answered 403.',
     }),
   )
+  @Documented((api) => api.ApiParam(WORKER_PARAM))
   @Documented((api) => api.ApiOkResponse({ type: WorkerDto, description: 'The worker is draining.' }))
+  @InstallationOnly(ADMINS)
+  @Records('worker.draining')
+  @Refuses('worker_ended')
   @Post(':id/drain')
   @NoInput()
   @HttpCode(200)
@@ -75,7 +86,11 @@ export class WorkersController {
         'undone. For admins of the installation; others are answered 403.',
     }),
   )
+  @Documented((api) => api.ApiParam(WORKER_PARAM))
   @Documented((api) => api.ApiOkResponse({ type: WorkerDto, description: 'The worker takes runs.' }))
+  @InstallationOnly(ADMINS)
+  @Records('worker.undrained')
+  @Refuses('worker_ended', 'worker_stopping')
   @Post(':id/undrain')
   @NoInput()
   @HttpCode(200)

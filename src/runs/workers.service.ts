@@ -33,7 +33,7 @@ export class WorkersService {
 
   /**
    * From its answer on the worker claims and starts nothing; what it runs goes on. Said again it writes nothing and
-   * answers the same, the receipt too. Throws `forbidden`, `not_found`, or `worker_ended`.
+   * answers the same, the receipt too. Throws `not_found`, or `worker_ended`.
    */
   drain(caller: RequestCaller, id: string): Promise<WorkerAnswer> {
     return this.put(caller, id, 'draining');
@@ -41,16 +41,13 @@ export class WorkersService {
 
   /**
    * The worker claims again, within its poll interval. Said again it writes nothing and answers the same, the receipt
-   * too. Throws `forbidden`, `not_found`, `worker_ended`, or `worker_stopping`.
+   * too. Throws `not_found`, `worker_ended`, or `worker_stopping`.
    */
   undrain(caller: RequestCaller, id: string): Promise<WorkerAnswer> {
     return this.put(caller, id, 'live');
   }
 
   private async put(caller: RequestCaller, id: string, to: 'draining' | 'live'): Promise<WorkerAnswer> {
-    if (!caller.isInstallationAdmin) {
-      throw new Problem('forbidden', 'workers serve the whole installation: only its admins take them out of service');
-    }
     const { principal } = caller;
     const chain = await installationChain(this.pools.submit);
     if (!chain) throw new Bug('the installation has no chain');

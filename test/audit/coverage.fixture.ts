@@ -60,6 +60,24 @@ async function endedRun(surface: Surface): Promise<string> {
   return id;
 }
 
+function batch(surface: Surface, key?: string): Request {
+  const json = { runs: [{ kind: 'noop', queue: surface.queue }] };
+  return post('/v1/runs/batch', { json, ...(key === undefined ? {} : { headers: { 'idempotency-key': key } }) });
+}
+
+/** All of the surface's queue. */
+function byFilter(what: 'cancel' | 'rerun', { queue }: Surface, key?: string): Request {
+  const headers = key === undefined ? {} : { headers: { 'idempotency-key': key } };
+  return post(`/v1/runs/${what}`, { json: { filter: { queue } }, ...headers });
+}
+
+/** A surface whose queue has one run, which was canceled. */
+async function canceledIn(surface: Surface): Promise<Surface> {
+  const own = { ...surface, queue: `q-${newId()}` };
+  await done(own, cancelOf(await pendingRun(own)));
+  return own;
+}
+
 async function worker(surface: Surface): Promise<string> {
   return encodeId('wrk', (await Holder.register({ ...surface, queue: `q-${newId()}` })).id);
 }
@@ -146,6 +164,57 @@ export const CALLS: readonly Call[] = [
     what: 'a run that is being stopped',
     prepare: async (surface) => sentOnce(surface, cancelOf((await runningRun(surface)).id)),
     status: 202,
+    entry: null,
+  },
+  {
+    operationId: 'submitRuns',
+    what: 'a batch',
+    prepare: async (surface) => ({ request: batch(surface) }),
+    status: 200,
+    entry: ['organization', 'run.submitted'],
+  },
+  {
+    operationId: 'submitRuns',
+    what: 'the same key again',
+    prepare: (surface) => sentOnce(surface, batch(surface, newId())),
+    status: 200,
+    entry: null,
+  },
+  {
+    operationId: 'cancelRuns',
+    what: 'a pending run',
+    prepare: async (surface) => {
+      const own = { ...surface, queue: `q-${newId()}` };
+      await pendingRun(own);
+      return { request: byFilter('cancel', own) };
+    },
+    status: 200,
+    entry: ['organization', 'run.ended'],
+  },
+  {
+    operationId: 'cancelRuns',
+    what: 'a running run',
+    prepare: async (surface) => {
+      const own = { ...surface, queue: `q-${newId()}` };
+      await pendingRun(own);
+      await (await Holder.register(own)).start();
+      return { request: byFilter('cancel', own) };
+    },
+    status: 200,
+    entry: ['organization', 'run.cancel_requested'],
+  },
+  {
+    operationId: 'rerunRuns',
+    what: 'an ended run',
+    prepare: async (surface) => ({ request: byFilter('rerun', await canceledIn(surface)) }),
+    status: 200,
+    entry: ['organization', 'run.submitted'],
+  },
+  {
+    operationId: 'rerunRuns',
+    what: 'the same key again',
+    prepare: async (surface) => sentOnce(surface, byFilter('rerun', await canceledIn(surface), newId())),
+    status: 200,
     entry: null,
   },
   {

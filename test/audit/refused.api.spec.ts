@@ -82,18 +82,23 @@ describe('a refused attempt', () => {
     expect(dump).not.toContain(token);
   });
 
-  it('F139 of who may not do this is recorded in its own chain, and in no other', async () => {
-    const { token, chain, principal } = await makeStranger('acting');
-    const answer = await drain(token);
-    expect(answer.status).toBe(403);
-    expect(answer.headers['audit-receipt'], 'it changed nothing').toBeUndefined();
-    const route = '/v1/workers/{id}/drain';
-    expect(await refusalsOnceThere(chain, 1)).toEqual([
-      expect.objectContaining({ principal, code: 'forbidden', method: 'POST', route, suppressed: 0 }),
-    ]);
-    const others = [await installationChain(surface.pool), encodeId('org', surface.organizationId)];
-    expect((await refusals()).filter((entry) => others.includes(entry.chain))).toEqual([]);
-  });
+  it.each([
+    ['a whole route', 'POST', '/v1/workers/{id}/drain', ''],
+    ['what a parameter asks for', 'GET', '/v1/audit', '?chain=installation'],
+  ])(
+    'F139 of who may not do this (%s) is recorded in its own chain, and in no other',
+    async (_, method, route, search) => {
+      const { token, chain, principal } = await makeStranger('acting');
+      const answer = await surface.send({ method, path: route.replace('{id}', newId()) + search, token });
+      expect(answer.status).toBe(403);
+      expect(answer.headers['audit-receipt'], 'it changed nothing').toBeUndefined();
+      expect(await refusalsOnceThere(chain, 1)).toEqual([
+        expect.objectContaining({ principal, code: 'forbidden', method, route, suppressed: 0 }),
+      ]);
+      const others = [await installationChain(surface.pool), encodeId('org', surface.organizationId)];
+      expect((await refusals()).filter((entry) => others.includes(entry.chain))).toEqual([]);
+    },
+  );
 
   it('with a token that nobody here knows, or without one, leaves nothing: strangers can not fill a chain', async () => {
     const before = await query('select chain_id, seq from audit_heads order by lock_key');

@@ -6,7 +6,7 @@ const GIB = 1_073_741_824;
 const PLAIN = { head: [], border: [] };
 const NO_RULES = { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' };
 
-export function percentile(samples, share) {
+function percentile(samples, share) {
   const sorted = samples.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }

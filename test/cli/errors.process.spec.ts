@@ -42,7 +42,7 @@ describe('an answer that isn’t the wanted one', () => {
     const reply = problem(404, 'not_found', { detail: 'no such run', requestId: 'req_1', extra: { a: 1 } });
     const { code, stdout, stderr } = await against(() => reply, ['show', RUN_ID, '--json']);
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
-    expect(JSON.parse(stderr)).toEqual(reply.body);
+    expect(JSON.parse(stderr)).toEqual({ ...(reply.body as object), hint: expect.stringContaining('capstan runs') });
   });
 
   it('500 leads to the server’s log', async () => {
@@ -77,7 +77,7 @@ describe('no answer', () => {
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
     expect(stderr).toBe(
       `capstan: no connection: no server answers at ${gone.url}\n` +
-        '  start one: npm start\n  another server: --url URL or CAPSTAN_URL\n',
+        '  start one: npm start\n  another server: --url URL, --profile NAME or CAPSTAN_URL\n',
     );
     const json = await capstan(['runs', '--json'], at(gone.url));
     expect({ code: json.code, stdout: json.stdout }).toEqual({ code: 3, stdout: '' });

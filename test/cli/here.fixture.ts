@@ -22,6 +22,9 @@ export async function capstanHere(args: readonly string[], shell: Partial<Shell>
     isInteractive: false,
     timing: systemTiming,
     readStdin: async () => Buffer.from(''),
+    status: { show: async () => undefined, clear: async () => undefined },
+    ask: async () => '',
+    fullScreen: () => undefined,
     interrupted: () => new Promise<void>(() => undefined),
     ...shell,
   };

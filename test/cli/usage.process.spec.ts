@@ -15,24 +15,38 @@ describe('help', () => {
     const lines = stdout.trimEnd().split('\n');
     expect(lines.length).toBeLessThanOrEqual(24);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
-    for (const command of ['serve', 'worker', 'migrate', 'run -- ARGV...', 'script FILE', 'runs', 'show ID']) {
+    for (const command of [
+      'serve',
+      'worker',
+      'migrate',
+      'run -- ARGV...',
+      'script FILE',
+      'runs',
+      'show ID',
+      'batch FILE',
+      'top',
+    ]) {
       expect(stdout).toContain(`${command} `);
     }
     for (const command of [
-      'rerun ID',
+      'rerun ID...',
       'http URL',
       'events ID',
       'logs ID',
-      'cancel ID',
+      'cancel ID...',
+      'why ID',
       'workers',
       'audit',
       'verify FILE...',
-      'config show',
+      'queues',
+      'version',
+      'config',
+      'completion bash|zsh',
     ]) {
       expect(stdout).toContain(`${command} `);
     }
     for (const { code: exit, means } of Object.values(EXIT_CODES)) expect(stdout).toContain(`${exit} ${means}`);
-    expect(stdout).toContain('Examples:\n  capstan run --wait -- ');
+    expect(stdout).toContain('Examples: capstan run --wait -- ');
     expect(stdout).not.toMatch(/--token\b(?!-file)/);
   });
 

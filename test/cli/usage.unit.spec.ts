@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Shell } from '../../src/cli/shell.js';
 import { capstanHere } from './here.fixture.js';
 
+const RUN_ID = 'run_01h455vb4pex5vsknk084sn02q';
+
 /** Nobody listens on port 1 of this machine. */
 const NOWHERE = { CAPSTAN_URL: 'http://127.0.0.1:1' };
 
@@ -120,16 +122,52 @@ describe('wrong usage', () => {
   });
 });
 
+describe('a cancel or a rerun', () => {
+  it.each([
+    ['neither', []],
+    ['no more than --yes', ['--yes']],
+    ['no more than --dry-run', ['--dry-run']],
+    ['both', [RUN_ID, '--state', 'pending']],
+    ['a run, as if it were many', [RUN_ID, '--dry-run']],
+    ['one id that is none', [RUN_ID, 'foo']],
+    ['a state that is none', ['--state', 'pendign']],
+    ['a time that is none', ['--after', 'yesterday']],
+    ['an origin that is none', ['--origin', 'me']],
+    ['a parent that is none', ['--parent', 'x']],
+  ])('names runs or filters: %s is wrong usage', async (_, args) => {
+    for (const verb of ['cancel', 'rerun']) {
+      const { code, stdout, stderr } = await capstan([verb, ...args]);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(/^capstan: usage: /);
+    }
+  });
+});
+
 describe('the help of a command', () => {
-  it.each(['run', 'script', 'http', 'rerun', 'logs', 'events'])(
-    'of %s has an example and fits 80 columns',
-    async (name) => {
-      const { code, stdout } = await capstan([name, '--help']);
-      expect(code).toBe(0);
-      expect(stdout).toMatch(/\nExamples?:\n {2}capstan /);
-      expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
-    },
-  );
+  /** Of each command that there is: the program's own completion knows them. */
+  async function commands(): Promise<string[]> {
+    const { stdout } = await capstan(['completion', 'bash']);
+    const paths = [...stdout.matchAll(/^ {4}'([a-z -]*)'\) echo '[^']*--help/gm)].map(([, path = '']) => path);
+    expect(paths.length).toBeGreaterThan(30);
+    return paths;
+  }
+
+  it('fits a screen of 80 columns and 24 lines, and ends in an example where there is something to choose', async () => {
+    for (const path of await commands()) {
+      const { code, stdout } = await capstan([...path.split(' ').filter(Boolean), '--help']);
+      const lines = stdout.trimEnd().split('\n');
+      const widest = Math.max(...lines.map((line) => line.length));
+      expect({ path, code, isNarrow: widest <= 80, isShort: lines.length <= 24 }).toEqual({
+        path,
+        code: 0,
+        isNarrow: true,
+        isShort: true,
+      });
+      const isPlain =
+        /^(serve|worker|migrate|doctor|show|verify|audit|config|audit key|audit verify|completion|workers undrain|queues resume|)$/;
+      if (!isPlain.test(path)) expect(stdout, path).toMatch(/\nExamples?:\n {2}\S/);
+    }
+  });
 });
 
 describe('the help of what takes standard input', () => {

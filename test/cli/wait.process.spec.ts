@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { systemTiming } from '../../src/platform/time.js';
-import { capstan, start, until } from './cli.fixture.js';
+import { capstan, start, startOnTerminal, until } from './cli.fixture.js';
 import { capstanHere } from './here.fixture.js';
 import { onStage, type Stage } from './stage.fixture.js';
 import { endedJson, problem, RUN_ID, runJson, runningJson, standIn } from './stand-in.fixture.js';
@@ -328,5 +328,30 @@ describe('--wait', () => {
       expect(code).toBe(3);
       expect(stderr).toContain('this is not the answer of a Capstan server');
     }
+  });
+});
+
+describe('the status line of --wait', () => {
+  it('shows a person where the run stands and what its tool says, and gives way to output', async () => {
+    await onStage(async (stage, call) => {
+      stage.run = runJson({ queue: 'deploys' });
+      const running = await startOnTerminal('run --wait -- ls', call);
+      await until('it waits', () => / pending in queue deploys \d+s/.test(running.stdout()));
+      stage.event('run.started', {});
+      stage.event('progress', { percent: 40.4, step: 'restore\u001b[2J' }, 1);
+      await until('its progress is shown', () => / running \d+s, 40% restore\u{FFFD}\[2J/u.test(running.stdout()));
+      stage.write('stdout', 'whole\nopen');
+      await until('its output is copied', () => running.stdout().includes('open'));
+      const from = running.stdout().indexOf('open');
+      // A status would begin with what clears its line, and take the open one along.
+      expect(running.stdout().slice(0, from)).toMatch(/\[Kwhole\r\n$/);
+      stage.write('stdout', ' line\n');
+      await until('the status is back', () => running.stdout().slice(from).includes('running'));
+      stage.end(SUCCEEDED);
+      const { code, stdout } = await running.finished();
+      expect(code).toBe(0);
+      expect(stdout.slice(from)).toMatch(/^open line\r\n/);
+      expect(stdout).toMatch(/\[Kcapstan: run_\w+ succeeded after 3\.20s\r\n$/);
+    });
   });
 });

@@ -10,6 +10,7 @@ import { settingsTable } from '../../src/platform/config/settings-table.js';
 import { systemTiming } from '../../src/platform/time.js';
 import { runDiagram } from '../../src/runs/run.machine.js';
 import { ofApplication, openApiText } from '../openapi.js';
+import { clientSchema } from './client-schema.js';
 import { metricsTable } from './metrics-table.js';
 import { withSettings } from './values-schema.js';
 
@@ -45,6 +46,11 @@ it('src/openapi.json is the document that the controllers make', async () => {
   );
 });
 
+it('src/client/schema.ts has the types of that document', async () => {
+  const file = resolve(ROOT, 'src/client/schema.ts');
+  await expect(await clientSchema(await openApiText()), `${file} is ${STALE}`).toMatchFileSnapshot(file);
+});
+
 it("the chart's values schema has the settings as they are declared", async () => {
   const file = resolve(ROOT, 'helm/capstan/values.schema.json');
   await expect(withSettings(await readFile(file, 'utf8')), `${file} is ${STALE}`).toMatchFileSnapshot(file);
@@ -61,12 +67,26 @@ async function withRegions(file: string, regions: Readonly<Record<string, string
   return text;
 }
 
-/** The SQL of an exported function, as it stands there. */
+/** The SQL of an exported function, as it stands there, its named predicates written out. */
 async function statementOf(file: string, name: string): Promise<string> {
   const source = await readFile(resolve(ROOT, file), 'utf8');
   const [, sql = ''] = new RegExp(`function ${name}\\([^]*?=> sql\`\\n([^]*?)\`,\\n`).exec(source) ?? [];
   expect(sql, `${file} has no statement of ${name}`).not.toBe('');
-  return sql.replace(/^ {4}/gm, '');
+  const predicates = await predicatesOf('src/runs/claimable.sql.ts');
+  return sql
+    .replace(/^ {4}/gm, '')
+    .replace(/\$\{(\w+)\(sql\)\}( +(?=--))?/g, (all, predicate: string, gap?: string) => {
+      const text = predicates.get(predicate);
+      if (text === undefined) return all;
+      return gap === undefined ? text : `${text} `.padEnd(all.length);
+    });
+}
+
+/** What each function of the file that is nothing but a predicate on one line says. */
+async function predicatesOf(file: string): Promise<ReadonlyMap<string, string>> {
+  const source = await readFile(resolve(ROOT, file), 'utf8');
+  const found = source.matchAll(/function (\w+)\(sql: Sql\): Fragment \{\n {2}return sql`(.*)`;\n/g);
+  return new Map([...found].map(([, name = '', text = '']) => [name, text]));
 }
 
 function fenced(language: string, text: string): string {
@@ -91,6 +111,9 @@ async function commandHelp(): Promise<string> {
       isInteractive: false,
       timing: systemTiming,
       readStdin: async () => Buffer.alloc(0),
+      status: { show: async () => undefined, clear: async () => undefined },
+      ask: async () => '',
+      fullScreen: () => undefined,
       interrupted: async () => undefined,
     },
     version: '0.0.0',

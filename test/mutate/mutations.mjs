@@ -21,8 +21,12 @@ const DOCTOR = 'test/doctor/doctor.process.spec.ts';
 const DOCTOR_BUDGET = 'test/doctor/budget.contract.spec.ts';
 const DOCTOR_RULES = 'test/doctor/rules.unit.spec.ts';
 const DOCTOR_SERVER = 'test/doctor/server.contract.spec.ts';
+const TRANSPORT = 'src/client/transport.ts';
+const CLIENT_REQUESTS = 'test/client/requests.unit.spec.ts';
+const CLIENT_STREAM = 'test/client/stream.unit.spec.ts';
 const CLAIM = 'src/runs/claim.sql.ts';
 const PULSE = 'src/runs/pulse.sql.ts';
+const WHY = 'src/runs/why.sql.ts';
 const FINISH = 'src/runs/finish.sql.ts';
 const CANCEL = 'src/runs/cancel.sql.ts';
 const QUEUE_SQL = 'src/runs/queue.sql.ts';
@@ -77,6 +81,13 @@ const GUARD = 'src/access/access.guard.ts';
 const REFUSALS = 'src/access/refusals.service.ts';
 const WORKERS = 'src/runs/workers.service.ts';
 const REFUSED = 'test/audit/refused.api.spec.ts';
+const DOCS = 'src/platform/http/docs.controller.ts';
+const DOCS_API = 'test/platform/http/docs.api.spec.ts';
+const EXAMPLES = 'test/platform/http/examples.api.spec.ts';
+const OPENAPI = 'test/platform/http/openapi.unit.spec.ts';
+const CONVENTIONS = 'test/platform/http/conventions.api.spec.ts';
+const WRONG_INPUT = 'test/platform/http/wrong-input.api.spec.ts';
+const PAGING = 'test/platform/http/paging.api.spec.ts';
 const WORKERS_API = 'test/runs/workers.api.spec.ts';
 const COVERAGE = 'test/audit/coverage.contract.spec.ts';
 const COVERAGE_API = 'test/audit/coverage.api.spec.ts';
@@ -136,6 +147,13 @@ const HOLDER = 'src/runs/holder.service.ts';
 const ENDS = 'src/runs/ends.service.ts';
 const RERUNS = 'test/runs/rerun.api.spec.ts';
 const WAITS = 'test/runs/waiters.api.spec.ts';
+const BATCHES = 'src/runs/batch.service.ts';
+const BULK = 'src/runs/bulk.service.ts';
+const BULK_DTO = 'src/runs/bulk.dto.ts';
+const BATCH_KEYS = 'test/runs/batch.contract.spec.ts';
+const BATCH_API = 'test/runs/batch.api.spec.ts';
+const BULK_API = 'test/runs/bulk.api.spec.ts';
+const KEY_FAULTS = 'test/runs/idempotency-faults.contract.spec.ts';
 const HOSTILE = 'test/platform/http/hostile.api.spec.ts';
 
 const REPORTS_SQL = 'src/runs/reports.sql.ts';
@@ -151,7 +169,8 @@ const REPORT_WRITES = 'test/execution/tool-reports.unit.spec.ts';
 const REPORT_GROWS = 'test/execution/supervisor/growth.unit.spec.ts';
 const REPORT_LOOKS = 'test/execution/supervisor/reports.process.spec.ts';
 
-const CLI_STREAM = 'src/cli/stream.ts';
+const CLIENT_EVENTS = 'src/client/events.ts';
+const CLIENT_MESSAGES = 'src/client/stream.ts';
 const CLI_WAITS = 'test/cli/wait.process.spec.ts';
 const CLI_LOGS = 'test/cli/logs.process.spec.ts';
 const CLI_CTRL_C = 'test/cli/ctrl-c.process.spec.ts';
@@ -252,7 +271,7 @@ export const MUTATIONS = [
     '        where l.holder is null\n',
   ]),
   mutation('claim takes what is not due', CLAIM, STATEMENTS, [
-    '          and ${isDue(sql)}\n',
+    '          and ${isDue(sql)}                                  -- due\n',
     '',
   ]),
   mutation('claim takes from queues that the worker does not serve', CLAIM, STATEMENTS, [
@@ -784,10 +803,7 @@ export const MUTATIONS = [
   ]),
   // run again, and wait
   mutation('what has not ended is run again', RUNS, RERUNS, ['if (!isEnded(earlier.state))', 'if (false)']),
-  mutation('a rerun does not say of what', RUNS, RERUNS, [
-    'id: undefined }, earlier.id)',
-    'id: undefined }, null)',
-  ]),
+  mutation('a rerun does not say of what', RUNS, RERUNS, ['id: undefined }, earlier.id)', 'id: undefined }, null)']),
   mutation('a rerun without an entry of what it does again', SUBMIT, RERUNS, [`, 'rerunOf', f."rerunOfObject")`, ')']),
   mutation('a rerun without an event of what it does again', SUBMIT, RERUNS, [
     `'principal', principal, 'rerunOf', "rerunOfObject"))`,
@@ -947,33 +963,31 @@ export const MUTATIONS = [
     [', MAX_EVENTS_FILE_BYTES + 1 - this.#eventsBytes', ''],
   ),
   // the command line
-  mutation('client: a new connection begins anew', CLI_STREAM, CLI_WAITS, [
-    "    ...(lastId === undefined ? {} : { 'last-event-id': lastId }),\n",
+  mutation('client: a new connection begins anew', CLIENT_MESSAGES, CLI_WAITS, [
+    ", ...(lastId === undefined ? {} : { 'last-event-id': lastId })",
     '',
   ]),
-  mutation('client: a tail leaves out what came while the connection was away', CLI_STREAM, CLI_LOGS, [
+  mutation('client: a tail leaves out what came while the connection was away', CLIENT_MESSAGES, CLI_LOGS, [
     'tail !== undefined && lastId === undefined',
     'tail !== undefined',
   ]),
-  mutation('client: a half open connection is listened to for ever', CLI_STREAM, CLI_WAITS, [
+  mutation('client: a half open connection is listened to for ever', CLIENT_EVENTS, CLI_WAITS, [
     'await Promise.race([reader.read(), silence])',
     'await reader.read()',
   ]),
-  mutation('client: a server that closes every stream is rushed at', CLI_STREAM, CLI_WAITS, [
+  mutation('client: a server that closes every stream is rushed at', CLIENT_EVENTS, CLI_WAITS, [
     '    tries += 1;\n',
     '    tries = 1;\n',
   ]),
-  mutation('client: a wait has no more patience than a question', CLI_STREAM, CLI_WAITS, [
-    'query, headers, patienceMs: PATIENCE_MS };',
-    'query, headers };',
+  mutation('client: a wait has no more patience than a question', CLIENT_EVENTS, CLI_WAITS, [
+    '{ patienceMs: PATIENCE_MS, ...request(lastId) }',
+    '{ patienceMs: undefined, ...request(lastId) }',
   ]),
-  mutation(
-    'client: a strange answer amidst good ones is the end',
-    'src/cli/http.ts',
-    'test/cli/errors.process.spec.ts',
-    [' || (this.hasReached && attempt.failure.problem.code === NO_CONNECTION)', ''],
-  ),
-  mutation('client: what is no stream is read as one', CLI_STREAM, CLI_WAITS, [
+  mutation('client: a strange answer amidst good ones is the end', TRANSPORT, 'test/cli/errors.process.spec.ts', [
+    ' || (this.hasReached && attempt.error instanceof NoConnection)',
+    '',
+  ]),
+  mutation('client: what is no stream is read as one', CLIENT_EVENTS, CLI_WAITS, [
     'if (!isStream || response.body === null)',
     'if (response.body === null)',
   ]),
@@ -1862,9 +1876,9 @@ export const MUTATIONS = [
     'this.remembered.set(memo, { identity,',
     'if (!identity.isRevoked) this.remembered.set(memo, { identity,',
   ]),
-  mutation('anybody takes workers out of service', WORKERS, WORKERS_API, [
-    'if (!caller.isInstallationAdmin) {',
-    'if (caller.chain === undefined) {',
+  mutation('anybody takes workers out of service', 'src/runs/workers.controller.ts', WORKERS_API, [
+    "  @InstallationOnly(ADMINS)\n  @Records('worker.draining')",
+    "  @Records('worker.draining')",
   ]),
   mutation('a drain said again answers the receipt of an older one', DRAIN, WORKERS_API, [
     'order by seq desc\n    limit 1',
@@ -2071,9 +2085,9 @@ export const MUTATIONS = [
     "if (errorCode(error) !== '23505') throw error;",
     'throw error;',
   ]),
-  mutation('anybody rotates the key', KEY_SERVICE, KEY_API, [
-    'if (!isInstallationAdmin) {',
-    'if (principal === undefined) {',
+  mutation('anybody rotates the key', 'src/audit/key.controller.ts', KEY_API, [
+    "  @InstallationOnly('the signing key belongs to the installation: only its admins replace it')\n",
+    '',
   ]),
   mutation('a lost key is replaced', 'src/boot.ts', 'test/audit/keys.process.spec.ts', [
     'if (seed === undefined && isBundled && !(await keys.isRecorded()))',
@@ -2395,13 +2409,10 @@ export const MUTATIONS = [
     'for (const { queue, priority, position } of runs.filter((run) => !byQueue.has(run.queue)))',
   ]),
   mutation('the claim walks over what lies before its mark', CLAIM, BACKLOG, [
-    '          and (-l.priority, l.position) > (s.rank, s.position)\n',
+    '          and (${claimOrder(sql)}) > (s.rank, s.position)\n',
     '',
   ]),
-  mutation('a paused queue is claimed from', CLAIM, BACKLOG, [
-    '        and not exists (select from paused_queues p where p.name = s.queue)\n',
-    '',
-  ]),
+  mutation('a paused queue is claimed from', CLAIM, BACKLOG, ['        and ${isOpen(sql)}\n', '']),
   mutation('a paused queue is something to claim', PULSE, BACKLOG, [
     'where not exists (select from paused_queues p where p.name = s.queue)',
     'where true',
@@ -2517,9 +2528,9 @@ export const MUTATIONS = [
     'where name = ${change.name}\n        and',
     'where',
   ]),
-  mutation('anybody pauses a queue', 'src/runs/queues.service.ts', 'test/runs/queues.api.spec.ts', [
-    'if (!caller.isInstallationAdmin) {',
-    'if (false) {',
+  mutation('anybody pauses a queue', 'src/runs/queues.controller.ts', 'test/runs/queues.api.spec.ts', [
+    "  @InstallationOnly('queues serve the whole installation: only its admins pause and resume them')\n",
+    '',
   ]),
   mutation('an organization learns the numbers of all', 'src/runs/queues.service.ts', 'test/runs/queues.api.spec.ts', [
     'this.look(names.slice(0, limit), isInstallationAdmin)',
@@ -2875,14 +2886,12 @@ export const MUTATIONS = [
       'simulated: a claim looks at no lease',
       CLAIM,
       [
-        "        and state = 'live'                                   -- not draining, not reaped\n" +
-          '        and lease_until > db_clock()                         -- the lease holds at this very moment\n',
-        "        and state = 'live'\n",
+        '-- not draining, not reaped\n        and ${holdsLease(sql)}                               -- at this very moment\n',
+        '\n',
       ],
       [
-        '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n' +
-          '        and not exists',
-        '      where not exists',
+        '      where ${holdsLease(sql)}                               -- read again, after the row was waited for\n        and',
+        '      where',
       ],
     ],
     ['simulated: a worker that drains starts', CLAIM, ["\n                 and me.state = 'live'))", '))']],
@@ -3003,4 +3012,391 @@ export const MUTATIONS = [
     ],
     ['a part of a word is a word', ["name_words(r.name) @@ plainto_tsquery('simple', ${words})", 'true']],
   ].map(([name, ...edits]) => mutation(name, 'src/runs/list.sql.ts', 'test/runs/lists.contract.spec.ts', ...edits)),
+  // why: one side of a predicate that a claim and the answer share
+  ...[
+    ['is pending', 'coalesce(${isPending(sql)}, false) as is_pending', 'r.state is null as is_pending'],
+    ['is due', '${isDue(sql)} as is_due', 'true as is_due'],
+    ['has a queue that is open', '${isOpen(sql)} as is_open', 'true as is_open'],
+    ['has a worker that is live', '${isLive(sql)} as is_live', 'true as is_live'],
+    ['has a worker that serves its queue', '${serves(sql)} as serves', 'true as serves'],
+    ['has a worker with a lease', '        and ${holdsLease(sql)}\n    ),\n    claimer', '    ),\n    claimer'],
+    ['has a worker with a free slot', 'slots - held as free', 'slots as free'],
+    ['stands behind others', 'standing.ahead < c.free', 'standing.ahead <= c.free'],
+    ['stands behind what is pending', '            where ${isPending(sql)}\n              and ', '            where '],
+    ['stands behind what is due', '              and ${isDue(sql)}\n', ''],
+    ['stands behind its own queue', '              and ${isInQueue(sql)}\n', ''],
+    [
+      'stands behind a higher priority',
+      '(${claimOrder(sql)}) < (-run.priority, run.position)',
+      'l.position < run.position',
+    ],
+    ['stands behind open queues alone', '             or ${isOpen(sql)}\n', '             or true\n'],
+    [
+      'stands behind all queues of who serves all',
+      "where '*' = any (o.queues) and n.queue",
+      'where n.queue = run.queue and n.queue',
+    ],
+  ].map(([name, find, replace]) =>
+    mutation(`why: a run is claimable whether or not it ${name}`, WHY, 'test/runs/why.contract.spec.ts', [
+      find,
+      replace,
+    ]),
+  ),
+  ...[
+    ['pending', '        where ${isPending(sql)}\n', '        where l.holder is null\n'],
+    ['due', '          and ${isDue(sql)}                                  -- due\n', ''],
+    ['in a served queue', '          and ${isInQueue(sql)}\n', ''],
+    ['in an open queue', '        and ${isOpen(sql)}\n', ''],
+    ['before others', 'order by next.priority desc, next.position\n', 'order by next.position\n'],
+  ].map(([name, find, replace]) =>
+    mutation(`why: the claim alone takes what is not ${name}`, CLAIM, 'test/runs/why.contract.spec.ts', [
+      find,
+      replace,
+    ]),
+  ),
+  mutation('why is told of a run of another organization', WHY, 'test/runs/why.api.spec.ts', [
+    '        and r.organization_id = ${organizationId}\n',
+    '',
+  ]),
+  mutation('why names runs of another organization', WHY, 'test/runs/why.api.spec.ts', [
+    'where l.holder = c.id and l.organization_id = ${organizationId}\n',
+    'where l.holder = c.id\n',
+  ]),
+  ...[
+    ['workers', '             order by c.name, c.id limit ${TOLD_WORKERS}\n', '             order by c.name, c.id\n'],
+    ['draining workers', '             order by name, id limit ${TOLD_WORKERS}\n', '             order by name, id\n'],
+    ['runs', 'order by l.claimed_at, l.run_id limit ${TOLD_RUNS})', 'order by l.claimed_at, l.run_id)'],
+    ['queues', 'order by 1 limit ${TOLD_QUEUES})', 'order by 1)'],
+  ].map(([name, find, replace]) =>
+    mutation(`why names all ${name}, however many`, WHY, 'test/runs/why.contract.spec.ts', [find, replace]),
+  ),
+  mutation('why believes in the lease of a life that is over', WHY, 'test/runs/why.api.spec.ts', [
+    'w.ended_at is null and ${holdsLease(sql)}',
+    '${holdsLease(sql)}',
+  ]),
+  mutation('why: a remedy is told as a request', 'src/cli/why.ts', 'test/cli/why.process.spec.ts', [
+    'inCommands(remedy, program)}',
+    'remedy}',
+  ]),
+  mutation('why: what others wrote steers a terminal', 'src/cli/why.ts', 'test/cli/why.process.spec.ts', [
+    'printer.line(printable(line))',
+    'printer.line(line)',
+  ]),
+  mutation('why counts so many in each queue', WHY, 'test/runs/why-cost.contract.spec.ts', [
+    '          limit (select n from bound)\n        ) entry',
+    '        ) entry',
+  ]),
+  mutation(
+    'why counts all that goes first',
+    WHY,
+    'test/runs/why-cost.contract.spec.ts',
+    ['            limit (select n from bound)\n          ) first', '          ) first'],
+    ['          limit (select n from bound)\n        ) entry', '        ) entry'],
+  ),
+
+  // Batches, and cancels and reruns by filter ------------------------------------------------------------------------
+  mutation('a batch is made though its key is known', SUBMIT, BATCH_KEYS, [
+    '      where (select count(*) from whole) = ${wholes.length}              -- known before anything else is locked\n',
+    '',
+  ]),
+  mutation('a batch does not wait for the same one in flight', SUBMIT, BATCH_KEYS, [
+    '      on conflict do nothing                                             -- waits for the same request in flight\n',
+    '',
+  ]),
+  mutation('the key of a batch is forgotten while some of it lives', SUBMIT, BATCH_KEYS, [
+    'r.id = any (coalesce(k.run_ids, array[k.run_id]))',
+    'r.id = k.run_id',
+  ]),
+  mutation('anybody frees the key of a batch', SUBMIT, BATCH_KEYS, [
+    ' and key = ${key} and digest = ${digest}',
+    ' and key = ${key}',
+  ]),
+  mutation('a key that names a refused id breaks a law', 'src/doctor/keys.sql.ts', BATCH_KEYS, [
+    'case when run_ids is null then run_id end as run_id',
+    'run_id',
+  ]),
+  mutation('a batch of which nothing came keeps its key', BATCHES, BATCH_API, [
+    'if (whole && fates.length > 0 &&',
+    'if (false && whole && fates.length > 0 &&',
+  ]),
+  mutation('a batch that came before is made again', BATCHES, BATCH_API, [
+    'if (!holding.runIds?.some((id) => chosenHere.has(id))) return { earlier: holding };',
+    '',
+  ]),
+  mutation('the key of a batch comes with any other', BATCHES, BATCH_API, [
+    'if (holding.digest !== whole?.digest) throw keyReused();',
+    '',
+  ]),
+  mutation('who was folded behind one that was refused is never tried', BATCHES, BATCH_API, [
+    "if ('again' in fate) return;",
+    '',
+  ]),
+  mutation('a lost answer makes a replay of a batch', BATCHES, KEY_FAULTS, [
+    'if (!holding.runIds?.some((id) => chosenHere.has(id))) return { earlier: holding };',
+    'return { earlier: holding };',
+  ]),
+  mutation('what went wrong for a moment is not tried again', 'src/runs/turns.ts', KEY_FAULTS, [
+    'if (!isTransient(error) ||',
+    'if (isTransient(error) ||',
+  ]),
+  mutation('a batch has the common limit of bodies', 'src/platform/http/larger-body.ts', BATCH_API, [
+    "if ('bodyLimit' in config &&",
+    "if (false && 'bodyLimit' in config &&",
+  ]),
+  mutation('large statements go side by side', 'src/runs/turns.ts', 'test/runs/turns.unit.spec.ts', [
+    'size: 1,',
+    'size: 2,',
+  ]),
+  mutation('large requests wait whatever they weigh', 'src/runs/turns.ts', 'test/runs/turns.unit.spec.ts', [
+    'if (this.waitingBytes + bytes > MAX_WAITING_BYTES) {',
+    'if (false) {',
+  ]),
+  mutation('a cancel by states takes what has left them', CANCEL, 'test/runs/bulk.contract.spec.ts', [
+    '      where i.states is null or l.state = any (i.states)     -- looked at again once it is locked\n',
+    '',
+  ]),
+  mutation('cancels go on for nobody', BULK, 'test/runs/bulk.contract.spec.ts', [' && !gone.aborted);', ');']),
+  mutation('cancels go on for ever', BULK, 'test/runs/bulk.contract.spec.ts', [' && timing.monotonicMs() < until', '']),
+  mutation(
+    'a rerun by filter reads more than one statement takes',
+    'src/runs/bulk.sql.ts',
+    'test/runs/bulk.contract.spec.ts',
+    ['where place = 1 or bytes <= ${maxBytes}', 'where place >= 1 or bytes <= ${maxBytes}'],
+  ),
+  mutation('a cancel by filter is not told to the holders', BULK, 'test/runs/bulk.contract.spec.ts', [
+    "if (rows.some(({ result }) => result === 'requested')) bells.canceled.ring();",
+    '',
+  ]),
+  mutation('an empty filter means all', BULK_DTO, BULK_API, ['if (Object.keys(value).length === 0) {', 'if (false) {']),
+  mutation('a filter of null means all', BULK_DTO, BULK_API, [
+    "if (texts.every((text) => typeof text === 'string')) return [];",
+    'if (texts.length > 0) return [];',
+  ]),
+  mutation('states that are not meant are ignored', BULK_DTO, BULK_API, ['if (beside.length > 0) {', 'if (false) {']),
+
+  // Found by the fuzz suite.
+  mutation(
+    'a queue that is called what a run is breaks the chain',
+    'src/audit/columns.sql.ts',
+    'test/audit/odd-input.api.spec.ts',
+    [" or pg_catalog.starts_with(e.action, 'queue.')", ''],
+  ),
+  mutation(
+    'a queue that is called what a run is is told as one',
+    'src/audit/entry.ts',
+    'test/audit/odd-input.api.spec.ts',
+    [" && !action?.startsWith('queue.')", ''],
+  ),
+  mutation(
+    'entries after the last instant are an error',
+    'src/audit/entries.service.ts',
+    'test/audit/odd-input.api.spec.ts',
+    ['seqAt(this.pool, chain, after, 1)', 'seqAt(this.pool, chain, new Date(after.getTime() + 1))'],
+  ),
+  mutation(
+    'a request without a host is let in',
+    'src/platform/http/app.ts',
+    'test/platform/http/odd-requests.api.spec.ts',
+    [' ?? hostProblem(request);', ';'],
+  ),
+  mutation(
+    'a request without a host is refused by Node',
+    'src/platform/http/app.ts',
+    'test/platform/http/odd-requests.api.spec.ts',
+    [', requireHostHeader: false', ''],
+  ),
+  mutation(
+    'expectations are refused by Node',
+    'src/platform/http/app.ts',
+    'test/platform/http/odd-requests.api.spec.ts',
+    ["server.on('checkExpectation'", "server.on('never'"],
+  ),
+  mutation('a star gets past the hooks', 'src/platform/http/app.ts', 'test/platform/http/odd-requests.api.spec.ts', [
+    "url.startsWith('*') ?",
+    'false ?',
+  ]),
+  mutation(
+    'an answer of bytes is broken off',
+    'src/platform/http/linger.ts',
+    'test/platform/http/odd-requests.api.spec.ts',
+    [' || Buffer.isBuffer(payload)', ''],
+  ),
+
+  // The TypeScript client.
+  mutation('each try has a key of its own', TRANSPORT, CLIENT_REQUESTS, [
+    'headerText(idempotencyKey ?? ownKey)',
+    'headerText(idempotencyKey ?? crypto.randomUUID())',
+  ]),
+  mutation('a POST without a key of its caller has none', TRANSPORT, CLIENT_REQUESTS, [
+    "method === 'POST' ?",
+    "method === 'POST' && idempotencyKey !== undefined ?",
+  ]),
+  mutation('a redirect is followed', TRANSPORT, CLIENT_REQUESTS, ["redirect: 'manual'", "redirect: 'follow'"]),
+  mutation('a pause goes on when nobody wants the answer', TRANSPORT, CLIENT_REQUESTS, [
+    'delay(pauseMs, signal);',
+    'delay(pauseMs);',
+  ]),
+  mutation('a request goes on when nobody wants the answer', TRANSPORT, CLIENT_REQUESTS, [
+    "signal?.addEventListener('abort', abort, { once: true });",
+    '',
+  ]),
+  mutation('a signal collects listeners', TRANSPORT, CLIENT_REQUESTS, [
+    "signal?.removeEventListener('abort', abort);",
+    '',
+  ]),
+  mutation('a client shows its token', TRANSPORT, CLIENT_REQUESTS, [
+    'this.#options = options;',
+    'this.#options = options;\n    Object.assign(this, { options });',
+  ]),
+  mutation('a token may be anything', 'src/client/client.ts', CLIENT_REQUESTS, [
+    '!/^[\\x21-\\x7e]{1,255}$/',
+    '!/^[^]/',
+  ]),
+  mutation('a list ends at an empty page', 'src/client/items.ts', CLIENT_REQUESTS, [
+    'cursor = next ?? undefined;',
+    'cursor = items.length === 0 ? undefined : (next ?? undefined);',
+  ]),
+  mutation('a stream begins anew after a break', CLIENT_EVENTS, CLIENT_STREAM, ['lastId = event.id;', '']),
+  mutation('a silent stream goes on when nobody wants it', CLIENT_EVENTS, CLIENT_STREAM, [
+    "signal?.addEventListener('abort', stop, { once: true });",
+    '',
+  ]),
+  mutation('a stream that nobody reads stays open', CLIENT_EVENTS, CLIENT_STREAM, [
+    'void reader.cancel().catch(() => undefined);',
+    '',
+  ]),
+  mutation('routes of the installation are for everybody', GUARD, EXAMPLES, [
+    "permitted?.permission === 'installation' &&",
+    "permitted?.why === 'nobody' &&",
+  ]),
+  mutation('who the guard forbids is not remembered', GUARD, REFUSED, [
+    "      this.refusals.note(identity.caller, refusalOf('forbidden', request));\n",
+    '',
+  ]),
+  mutation('a route does not say what it records', 'src/runs/queues.controller.ts', OPENAPI, [
+    "  @Records('queue.paused', 'queue.resumed')\n",
+    '',
+  ]),
+  mutation('a parameter stands undescribed', 'src/platform/http/page.ts', OPENAPI, [
+    "  description: 'How many there are on a page at most.',\n",
+    '',
+  ]),
+  mutation('an example is untrue to its schema', 'src/runs/examples.ts', OPENAPI, ["argv: ['uptime']", 'argv: []']),
+  mutation('a shape has no example', 'src/runs/bulk.dto.ts', OPENAPI, [
+    "example: 'run_01hx2ew2hde8g8njcz5w3mrv6k', ",
+    '',
+  ]),
+  mutation(
+    'a problem that will not go away says when to try again',
+    'src/platform/http/problem.filter.ts',
+    CONVENTIONS,
+    ['if (problem.retryAfterSeconds !== undefined) void', 'void'],
+  ),
+  mutation('HEAD makes an entry', 'src/audit/bundle.controller.ts', CONVENTIONS, [
+    "if (request.method === 'HEAD') {",
+    "if (request.method === 'TRACE') {",
+  ]),
+  mutation('a priority of any size is taken', 'src/runs/submit.dto.ts', WRONG_INPUT, ['  @Max(100)\n', '']),
+  mutation('a page of workers of one instant ends the list', 'src/runs/worker.sql.ts', PAGING, [
+    '(w.started_at, w.id) < (${after.at}, ${after.id})',
+    'w.started_at < ${after.at}',
+  ]),
+  mutation('workers start between two instants that a cursor tells', 'migrations/0001_ground.sql', PAGING, [
+    "  started_at timestamptz not null default date_trunc('milliseconds', db_now()),",
+    '  started_at timestamptz not null default db_now(),',
+  ]),
+  mutation('/docs runs scripts from anywhere', DOCS, DOCS_API, ["script-src 'self'", 'script-src *']),
+  mutation('/docs is kept for ever under a name that does not change', 'src/platform/http/docs.ts', DOCS_API, [
+    'docs.js?v=${VERSION}',
+    'docs.js',
+  ]),
+  mutation('/docs breaks its own policy', DOCS, 'test/platform/http/docs.system.spec.ts', [
+    "img-src 'self' data:;",
+    "img-src 'self';",
+  ]),
+  // the command line over the whole surface
+  ...[
+    [
+      'a token of the environment goes to the host of a profile',
+      'credentials.ts',
+      'profiles.process',
+      ['if (isTold || settings.namesServer) return undefined;', 'if (isTold) return undefined;'],
+    ],
+    [
+      'a token of a profile goes to any host',
+      'credentials.ts',
+      'profiles.process',
+      [
+        'if (token === null || serverUrl(own, `profile ${name}`).origin !== url.origin) return undefined;',
+        'if (token === null) return undefined;',
+      ],
+    ],
+    [
+      'a profile keeps its token when it names another host',
+      'config.ts',
+      'profiles.process',
+      [
+        'serverUrl(before.url, name).origin === origin ? before.token : null',
+        'serverUrl(before.url, name).origin !== null ? before.token : null',
+      ],
+    ],
+    [
+      'profiles that others may read are read',
+      'profiles.ts',
+      'profiles.process',
+      ['if ((mode & OTHERS) !== 0) {', 'if (mode < 0) {'],
+    ],
+    [
+      'many are canceled though nobody said yes',
+      'bulk.ts',
+      'bulk.process',
+      ['if (!dryRun && !shell.isInteractive) {', 'if (!dryRun && shell.timing === undefined) {'],
+      ['if (/^y(es)?$/i.test(answer)) return true;', 'if (answer !== undefined) return true;'],
+    ],
+    [
+      'a part that came past nothing ends a cancel of many',
+      'bulk.ts',
+      'bulk.process',
+      ['    cursor = answer.next;', "    cursor = 'matched' in answer && answer.matched === 0 ? null : answer.next;"],
+    ],
+    [
+      '--dry-run beside --yes cancels',
+      'bulk.ts',
+      'bulk.process',
+      ['if (yes && !dryRun) return true;', 'if (yes) return true;'],
+    ],
+    [
+      'each try of a part of a batch makes runs',
+      'batch.ts',
+      'bulk.process',
+      ['index === 0 ? key : `${key}/${index + 1}`', 'crypto.randomUUID()'],
+    ],
+    [
+      'a file with a broken line is sent in part',
+      'batch-file.rules.ts',
+      'bulk.process',
+      ['throw wrongUsage(`${source}, ${place}: expected a JSON object, such as {"kind": "noop"}`);', 'return [];'],
+    ],
+    [
+      'the status of a wait takes an open line along',
+      'shell.ts',
+      'wait.process',
+      ['if (!stream.isTTY || screen.isOpen) return;', 'if (!stream.isTTY) return;'],
+    ],
+    ['top leaves its screen behind', 'full-screen.ts', 'top.process', ["process.on('exit', this.leave);", '']],
+    [
+      'a look of top that fails ends it',
+      'top.ts',
+      'top.process',
+      ['if (!(error instanceof Failure)) throw error;\n        trouble', 'if (error) throw error;\n        trouble'],
+    ],
+    [
+      'bash takes the value of an option for a command',
+      'completion-bash.ts',
+      'completion.process',
+      ["    if [[ -n $want ]]; then want=''; continue; fi", "    want=''"],
+    ],
+  ].map(([name, file, spec, ...edits]) =>
+    mutation(`client: ${name}`, `src/cli/${file}`, `test/cli/${spec}.spec.ts`, ...edits),
+  ),
 ];

@@ -170,6 +170,9 @@ it('S4-48 no route puts a started run back: its state only ever goes to canceled
   expect(changes.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
     'POST /v1/audit/key',
     'POST /v1/runs',
+    'POST /v1/runs/batch',
+    'POST /v1/runs/cancel',
+    'POST /v1/runs/rerun',
     'POST /v1/runs/{id}/cancel',
     'POST /v1/runs/{id}/rerun',
     // What becomes of a worker's runs is not in their hands either.

@@ -97,7 +97,9 @@ describe('one Idempotency-Key', () => {
   it('says with which request it was used', async () => {
     const [run] = await ground.submit({ key: 'digest', requestDigest: 'sha256:one' });
     const asked = [{ organizationId: ground.organizationId, key: 'digest' }];
-    expect(await findKeys(ground.pool, asked)).toEqual([{ ...asked[0], digest: 'sha256:one', runId: run?.id }]);
+    expect(await findKeys(ground.pool, asked)).toEqual([
+      { ...asked[0], digest: 'sha256:one', runId: run?.id, runIds: null },
+    ]);
     expect(await findKeys(ground.pool, [{ organizationId: newId(), key: 'digest' }])).toEqual([]);
   });
 });

@@ -4,7 +4,7 @@ import { digestOf } from '../../src/kernel/json.js';
 import { Problem } from '../../src/kernel/problems.js';
 import { isTransient } from '../../src/platform/db/db.js';
 import type { RequestCaller } from '../../src/platform/http/caller.js';
-import type { SubmitRequest } from '../../src/runs/runs.service.js';
+import type { SubmitRequest } from '../../src/runs/submits.js';
 import { LAWS } from './laws.js';
 import type { RunLook } from './look.js';
 import type { SimulatedProcess } from './process.js';

@@ -2,7 +2,7 @@
  * The typed configuration of a process, read once at start-up and frozen; this folder alone reads `process.env`.
  * Invariant: all faults are reported at once, and no fault holds a value that was given.
  */
-import { resolve } from 'node:path';
+import { isAbsolute, join, resolve } from 'node:path';
 import { formatDuration } from '../../kernel/duration.js';
 import { unknownNames, withoutServiceLinks } from './names.js';
 import { isGiven, readSetting, type Source } from './reading.js';
@@ -112,6 +112,12 @@ export interface ClientSettings {
   readonly token?: string;
   /** Path of a file that holds the token. */
   readonly tokenFile?: string;
+  /** Any of `CAPSTAN_URL`, `CAPSTAN_TOKEN` and `CAPSTAN_TOKEN_FILE` is set: together they name server and token. */
+  readonly namesServer: boolean;
+  /** `CAPSTAN_PROFILE`. */
+  readonly profile?: string;
+  /** Where the client keeps its profiles; none where nobody has a home. */
+  readonly configDir?: string;
   /** Where a server of this machine keeps its files. */
   readonly dataDir: string;
   /** https://no-color.org: set to anything but an empty text. */
@@ -128,10 +134,19 @@ export function clientSettings(env: Environment): ClientSettings {
     url: env.CAPSTAN_URL || `http://127.0.0.1:${port}`,
     ...(env.CAPSTAN_TOKEN ? { token: env.CAPSTAN_TOKEN } : {}),
     ...(env.CAPSTAN_TOKEN_FILE ? { tokenFile: env.CAPSTAN_TOKEN_FILE } : {}),
+    namesServer: Boolean(env.CAPSTAN_URL || env.CAPSTAN_TOKEN || env.CAPSTAN_TOKEN_FILE),
+    ...(env.CAPSTAN_PROFILE ? { profile: env.CAPSTAN_PROFILE } : {}),
+    ...configDirIn(env),
     dataDir: valueOrDefault(SETTINGS.dataDir, env),
     noColor: Boolean(env.NO_COLOR),
     program: env.npm_command === 'exec' && env.npm_lifecycle_event === 'npx' ? 'npx capstan' : 'capstan',
   };
+}
+
+/** https://specifications.freedesktop.org/basedir: a relative path counts as none. */
+function configDirIn({ XDG_CONFIG_HOME: folder = '', HOME: home = '' }: Environment): { configDir?: string } {
+  if (isAbsolute(folder)) return { configDir: join(folder, 'capstan') };
+  return isAbsolute(home) ? { configDir: join(home, '.config', 'capstan') } : {};
 }
 
 function valueOrDefault<T>(setting: Setting<T>, env: Environment): T {

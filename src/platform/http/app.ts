@@ -7,11 +7,13 @@ import { type DynamicModule, type Type } from '@nestjs/common';
 import { NestFactory, Reflector } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Problem } from '../../kernel/problems.js';
 import type { Platform } from '../platform.js';
 import { answerBrokenRequest } from './broken-request.js';
 import { HttpMetrics } from './http.metrics.js';
 import { InputPipe } from './input.pipe.js';
 import { JsonBodyInterceptor } from './json-body.interceptor.js';
+import { largerBodies } from './larger-body.js';
 import { lingering } from './linger.js';
 import { NestLog } from './nest-log.js';
 import { ProblemFilter } from './problem.filter.js';
@@ -74,7 +76,10 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
     routerOptions: { maxParamLength: MAX_PARAM_CHARS },
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    http: { headersTimeout: REQUEST_TIMEOUT_MS / 2, connectionsCheckingInterval: 5_000 },
+    // A request without a host is refused like any other: Node's own 400 would have no problem and no id.
+    http: { headersTimeout: REQUEST_TIMEOUT_MS / 2, connectionsCheckingInterval: 5_000, requireHostHeader: false },
+    // `OPTIONS *` and its like: what is no path at all would get past every hook.
+    rewriteUrl: ({ url = '/' }) => (url.startsWith('*') ? `/${url}` : url),
     requestIdHeader: false,
     genReqId: (raw: { headers: Record<string, string | string[] | undefined> }) =>
       requestIdOf(raw.headers['x-request-id']),
@@ -87,6 +92,7 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
   });
   const instance = adapter.getInstance();
   routes.watch(instance);
+  largerBodies(instance);
   instance.addHook('onRequest', (request, reply, done) => {
     prepare(request, reply);
     done();
@@ -97,11 +103,19 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
   return adapter;
 }
 
+function hostProblem({ raw }: FastifyRequest): Problem | undefined {
+  const isMissing = raw.headers.host === undefined && raw.httpVersion === '1.1';
+  return isMissing ? new Problem('malformed_request', 'the request names no host') : undefined;
+}
+
 /** Lets requests in or not, and closes connections without breaking off what is being answered. */
 function control(instance: FastifyInstance, traffic: Traffic, filter: ProblemFilter): void {
-  instance.server.on('connection', (connection: Socket) => traffic.expect(connection));
+  const { server } = instance;
+  server.on('connection', (connection: Socket) => traffic.expect(connection));
+  // What else than `100-continue` a caller expects is not heeded: Node's own 417 would have no problem and no id.
+  server.on('checkExpectation', (request, answer) => server.emit('request', request, answer));
   instance.addHook('onRequest', (request, reply, done) => {
-    const problem = traffic.enter(request.routeOptions.url, reply.raw);
+    const problem = traffic.enter(request.routeOptions.url, reply.raw) ?? hostProblem(request);
     if (problem) filter.answer(problem, request, reply);
     else done();
   });
@@ -111,7 +125,6 @@ function control(instance: FastifyInstance, traffic: Traffic, filter: ProblemFil
     done(null, lingering(request, reply, payload));
   });
   instance.addHook('preClose', (done) => {
-    const { server } = instance;
     if (!server.listening) return done();
     // Right after all who had knocked were let in: the system resets those who stand before a door that is closed.
     setImmediate(() => {

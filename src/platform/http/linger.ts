@@ -15,12 +15,13 @@ const SILENT_MS = 1_000;
 /** For the hook `onSend`: the payload, or a stream of it that ends when the request has. */
 export function lingering(request: FastifyRequest, reply: FastifyReply, payload: unknown): unknown {
   const { raw } = request;
-  if (raw.complete || raw.readableEnded || raw.destroyed || typeof payload !== 'string') return payload;
+  const isWhole = typeof payload === 'string' || Buffer.isBuffer(payload);
+  if (raw.complete || raw.readableEnded || raw.destroyed || !isWhole) return payload;
   void reply.header('content-length', Buffer.byteLength(payload));
   return Readable.from(thenWait(payload, raw), { objectMode: false });
 }
 
-async function* thenWait(payload: string, raw: IncomingMessage): AsyncGenerator<string> {
+async function* thenWait(payload: string | Buffer, raw: IncomingMessage): AsyncGenerator<string | Buffer> {
   yield payload;
   const over = new AbortController();
   const silent = setTimeout(() => over.abort(), SILENT_MS);

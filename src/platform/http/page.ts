@@ -2,13 +2,24 @@
  * Pages of a list, newest first: a size, and an opaque cursor behind the last item, which is an instant and an id to
  * us. What can't be understood is refused, never clamped or ignored.
  */
+import type { ApiPropertyOptions } from '@nestjs/swagger';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { decodeId, encodeId, type IdPrefix } from '../../kernel/ids.js';
 import { parseInstant } from '../../kernel/instant.js';
 import type { InputFault } from '../../kernel/problems.js';
 
 export const DEFAULT_LIMIT = 50;
-export const MAX_LIMIT = 200;
+const MAX_LIMIT = 200;
+
+/** `limit` in the OpenAPI document. */
+export const LIMIT: ApiPropertyOptions = {
+  type: 'integer',
+  minimum: 1,
+  maximum: MAX_LIMIT,
+  required: false,
+  default: DEFAULT_LIMIT,
+  description: 'How many there are on a page at most.',
+};
 
 /** Where a page ends and the next one begins. `id` is a UUID. */
 export interface PagePlace {
@@ -57,7 +68,8 @@ export function linkNext(request: FastifyRequest, reply: FastifyReply, cursor: s
   return cursor;
 }
 
-function encodeCursor(prefix: IdPrefix, { at, id }: PagePlace): string {
+/** The cursor behind this place. */
+export function encodeCursor(prefix: IdPrefix, { at, id }: PagePlace): string {
   return Buffer.from(`${at.toISOString()} ${encodeId(prefix, id)}`).toString('base64url');
 }
 

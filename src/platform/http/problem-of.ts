@@ -10,7 +10,7 @@ const RETRY_AFTER_REPAIR_SECONDS = 60;
 /** What Fastify refuses by itself, by its codes. */
 const REFUSALS: Readonly<Record<string, readonly [code: ProblemCode, detail: string]>> = {
   FST_ERR_BAD_URL: ['malformed_request', 'the path has a bad percent encoding'],
-  FST_ERR_CTP_BODY_TOO_LARGE: ['body_too_large', 'the body is larger than 1 MiB'],
+  FST_ERR_CTP_BODY_TOO_LARGE: ['body_too_large', 'the body is larger than this route takes: 1 MiB, a batch 16 MiB'],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['malformed_request', 'the length of the body is not the announced one'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'send the body as `Content-Type: application/json`'],
   FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'there is no such resource'],

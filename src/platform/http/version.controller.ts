@@ -8,10 +8,17 @@ import { nullable } from './schema.js';
 import { ThisReplica } from './this-replica.js';
 
 class ReplicaDto {
-  @Documented((api) => api.ApiProperty({ type: String, description: 'Its stable name.' }))
+  @Documented((api) => api.ApiProperty({ type: String, example: 'r1', description: 'Its stable name.' }))
   name: string;
 
-  @Documented((api) => api.ApiProperty({ ...nullable('string'), description: 'The worker that it is right now.' }))
+  @Documented((api) =>
+    api.ApiProperty(
+      nullable('string', {
+        example: 'wrk_01h455vb4pex5vsknk084sn02q',
+        description: 'The worker that it is right now.',
+      }),
+    ),
+  )
   id: string | null;
 }
 
@@ -22,10 +29,16 @@ export class VersionDto {
   @Documented((api) => api.ApiProperty({ type: String, example: '0.1.0' }))
   version: string;
 
-  @Documented((api) => api.ApiProperty({ type: String, description: 'The newest migration that this build knows.' }))
+  @Documented((api) =>
+    api.ApiProperty({
+      type: String,
+      example: '0007_lists',
+      description: 'The newest migration that this build knows.',
+    }),
+  )
   schema: string;
 
-  @Documented((api) => api.ApiProperty({ type: String, description: 'Version of Node.js.' }))
+  @Documented((api) => api.ApiProperty({ type: String, example: '20.19.2', description: 'Version of Node.js.' }))
   node: string;
 
   @Documented((api) => api.ApiProperty({ type: ReplicaDto }))
@@ -38,7 +51,7 @@ export class VersionController {
   constructor(private readonly replica: ThisReplica) {}
 
   @Documented((api) => api.ApiOperation({ operationId: 'getVersion', summary: 'What runs here' }))
-  @Documented((api) => api.ApiOkResponse({ type: VersionDto }))
+  @Documented((api) => api.ApiOkResponse({ type: VersionDto, description: 'Product, schema and replica.' }))
   @Get()
   async show(@Query() _query: NoQuery): Promise<VersionDto> {
     return {

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { Controller, Get, Header, Query } from '@nestjs/common';
 import { Documented } from './document.js';
 import { NoQuery } from './input.pipe.js';
-import { Open } from './open.js';
+import { Open } from './permission.js';
 import { OPENAPI_FILE, productVersion } from './product.js';
 
 const STYLE = `
@@ -12,6 +12,11 @@ const STYLE = `
 body { font: 16px/1.55 system-ui, sans-serif; max-width: 44rem; margin: 3rem auto; padding: 0 1rem; }
 pre { background: color-mix(in srgb, currentColor 8%, transparent); padding: .8rem 1rem; border-radius: .4rem; overflow-x: auto; }
 small { opacity: .75; }`;
+
+const DOCUMENT = {
+  schema: { type: 'object' },
+  example: { openapi: '3.1.0', info: { title: 'Capstan' }, paths: {} },
+} as const;
 
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 
@@ -28,7 +33,7 @@ export class WelcomeController {
   }
 
   @Documented((api) => api.ApiOperation({ operationId: 'getOpenApi', summary: 'This document' }))
-  @Documented((api) => api.ApiOkResponse({ content: { 'application/json': { schema: { type: 'object' } } } }))
+  @Documented((api) => api.ApiOkResponse({ description: 'OpenAPI 3.1.', content: { 'application/json': DOCUMENT } }))
   @Open()
   @Get('openapi.json')
   @Header('content-type', 'application/json; charset=utf-8')
@@ -54,7 +59,8 @@ npx capstan workers</pre>
 <p>Or without the client:</p>
 <pre>curl -H "Authorization: Bearer $CAPSTAN_TOKEN" -H "Content-Type: application/json" \\
   -d '{"kind":"command","spec":{"argv":["echo","hello"]}}' http://127.0.0.1:8080/v1/runs</pre>
-<p>The whole HTTP interface: <a href="/openapi.json">/openapi.json</a>.</p>
+<p>The whole HTTP interface, to read and to try: <a href="/docs">/docs</a>; for programs
+<a href="/openapi.json">/openapi.json</a>.</p>
 </body>
 </html>
 `;

@@ -345,7 +345,13 @@ describe('what is shown', () => {
 
 describe('the command line client', () => {
   it('F152 speaks to this machine when nothing is set', () => {
-    const expected = { url: 'http://127.0.0.1:8080', dataDir: './.capstan', noColor: false, program: 'capstan' };
+    const expected = {
+      url: 'http://127.0.0.1:8080',
+      dataDir: './.capstan',
+      namesServer: false,
+      noColor: false,
+      program: 'capstan',
+    };
     expect(clientSettings({})).toEqual(expected);
     expect(clientSettings({ CAPSTAN_URL: '', CAPSTAN_TOKEN: '', CAPSTAN_TOKEN_FILE: '', NO_COLOR: '' })).toEqual(
       expected,
@@ -366,6 +372,24 @@ describe('the command line client', () => {
   it('F152 takes its address, its token and the file of it as they are given', () => {
     const env = { CAPSTAN_URL: 'https://c', CAPSTAN_TOKEN: 't', CAPSTAN_TOKEN_FILE: '/t', NO_COLOR: '0' };
     expect(clientSettings(env)).toMatchObject({ url: 'https://c', token: 't', tokenFile: '/t', noColor: true });
+  });
+
+  it('F152 keeps its profiles below XDG_CONFIG_HOME or the home, and nowhere without them', () => {
+    expect(clientSettings({ XDG_CONFIG_HOME: '/x', HOME: '/h' }).configDir).toBe('/x/capstan');
+    for (const relative of ['', 'x', '~/x']) {
+      expect(clientSettings({ XDG_CONFIG_HOME: relative, HOME: '/h' }).configDir).toBe('/h/.config/capstan');
+    }
+    expect(clientSettings({ HOME: 'h' }).configDir).toBeUndefined();
+  });
+
+  it('F152 a server or a token in the environment is told from a profile there', () => {
+    for (const name of ['CAPSTAN_URL', 'CAPSTAN_TOKEN', 'CAPSTAN_TOKEN_FILE']) {
+      expect(clientSettings({ [name]: 'https://x', CAPSTAN_PROFILE: 'p' })).toMatchObject({
+        namesServer: true,
+        profile: 'p',
+      });
+    }
+    expect(clientSettings({ CAPSTAN_PROFILE: 'p' }).namesServer).toBe(false);
   });
 
   it('is started by npx once more when npx started it, and by its name in a script of a package', () => {

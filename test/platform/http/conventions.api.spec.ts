@@ -1,67 +1,17 @@
 /** What holds for every route, now and later: the routes come from the OpenAPI document. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PROBLEMS } from '../../../src/kernel/problems.js';
-import { type Answer, openSurface, type Surface } from '../../send.js';
+import { openSurface, type Surface } from '../../send.js';
+import { eachOf, expectProblem, type ForEachRoute, type Route, routesIn } from './routes.fixture.js';
 
 let surface: Surface;
 let routes: Route[];
+let forEachRoute: ForEachRoute;
 beforeAll(async () => {
   surface = await openSurface();
-  routes = routesOf((await surface.send({ path: '/openapi.json', token: null })).json);
+  routes = await routesIn(surface);
+  forEachRoute = eachOf(routes);
 });
 afterAll(() => surface.close());
-
-interface Route {
-  readonly method: string;
-  /** With every parameter filled in. */
-  readonly path: string;
-  readonly template: string;
-  readonly isOpen: boolean;
-  readonly body: 'required' | 'none';
-  readonly hasParameters: boolean;
-}
-
-interface Document {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, { security?: unknown[]; requestBody?: unknown }>>>>;
-}
-
-function routesOf(document: Document): Route[] {
-  return Object.entries(document.paths).flatMap(([template, operations]) =>
-    Object.entries(operations).map(([method, operation]) => ({
-      method: method.toUpperCase(),
-      // A UUID that nothing has, and no name at all.
-      path: template.replace('{id}', '01890000-0000-7000-8000-000000000000').replace('{name}', 'NOBODY'),
-      template,
-      isOpen: operation.security?.length === 0,
-      body: operation.requestBody === undefined ? ('none' as const) : ('required' as const),
-      hasParameters: template.includes('{'),
-    })),
-  );
-}
-
-/** One request for each route that `choose` lets through, and what it was answered. */
-async function forEachRoute(
-  choose: (route: Route) => boolean,
-  send: (route: Route) => Promise<Answer>,
-  check: (answer: Answer, name: string, route: Route) => void,
-): Promise<void> {
-  const chosen = routes.filter(choose);
-  expect(chosen.length).toBeGreaterThan(0);
-  for (const route of chosen) {
-    const name = `${route.method} ${route.template}`;
-    check(await send(route), name, route);
-  }
-}
-
-function expectProblem(answer: Answer, name: string, status: number): void {
-  expect(answer.status, `${name}: ${answer.text.slice(0, 300)}`).toBe(status);
-  expect(answer.headers['content-type'], name).toBe('application/problem+json; charset=utf-8');
-  const problem = answer.json;
-  const { title } = PROBLEMS[problem.code as keyof typeof PROBLEMS];
-  expect(problem, name).toMatchObject({ status, title, type: `urn:capstan:problem:${problem.code}` });
-  expect(problem.detail.length, name).toBeGreaterThan(0);
-  expect(problem.requestId, name).toBe(answer.headers['x-request-id']);
-}
 
 it('the document names the routes that there are', () => {
   const names = routes.map(({ method, template }) => `${method} ${template}`);
@@ -192,15 +142,25 @@ it('what a path names is unknown: 404', async () => {
   }
 });
 
-it('another method is 405 and names those that there are', async () => {
+it.each(['PATCH', 'OPTIONS', 'DELETE'])('%s is 405 where it is not possible, and names what is', async (method) => {
   await forEachRoute(
-    () => true,
-    ({ path }) => surface.send({ method: 'PATCH', path, json: {} }),
+    (route) => route.method !== method,
+    ({ path }) => surface.send({ method, path }),
     (answer, name, route) => {
       expectProblem(answer, name, 405);
       expect(answer.headers.allow?.split(', '), name).toContain(route.method);
     },
   );
+});
+
+it('HEAD is answered as GET is, without the body, unless the answer itself would be recorded', async () => {
+  for (const { method, template, path, entries } of routes) {
+    if (method !== 'GET') continue;
+    const head = await surface.send({ method: 'HEAD', path });
+    expect(head.bytes, template).toHaveLength(0);
+    if (entries.length === 0) expect(head.status, template).toBe((await surface.send({ path })).status);
+    else expect([head.status, head.headers.allow], template).toEqual([405, 'GET']);
+  }
 });
 
 const json = { 'content-type': 'application/json' };
@@ -223,7 +183,7 @@ const bodies: [string, number, { body?: string | Buffer; headers?: Record<string
   ['65 levels', 400, { body: `${'{"a":'.repeat(65)}1${'}'.repeat(65)}`, headers: json }],
   ['half a million brackets', 400, { body: '['.repeat(500_000), headers: json }],
 ];
-it.each(bodies)('%s is %i on every route that takes a body', async (_, status, rest) => {
+it.each(bodies)('S0x-08 %s is %i on every route that takes a body', async (_, status, rest) => {
   await forEachRoute(
     (route) => route.body === 'required',
     ({ method, path }) => surface.send({ method, path, ...rest }),
@@ -271,6 +231,7 @@ it('the first page helps a person on and loads nothing from elsewhere', async ()
   expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
   expect(answer.text).toContain('admin-token');
   expect(answer.text).toContain('capstan run');
+  expect(answer.text).toContain('<a href="/docs">');
   expect(answer.text).not.toMatch(/<script|src=|<link|@import|url\(/);
   expect(answer.headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-/);
 });

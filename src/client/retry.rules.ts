@@ -1,6 +1,6 @@
 /**
- * When a request is sent again. Every request may be: reads change nothing, a cancel is idempotent, and a submit
- * or rerun carries its Idempotency-Key. Pure.
+ * When a request is sent again. Every request may be: reads and PUTs say what shall be, a cancel is idempotent, and what
+ * makes something carries its Idempotency-Key. Pure.
  */
 
 /** For a server that was there, or a balancer that is. */
