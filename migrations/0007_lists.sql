@@ -1,7 +1,8 @@
 -- Up Migration
 
--- Lists of runs by their state, newest first. Those that ended have a row here from the statement that ends them: an index
--- on `runs` by a column that changes at the end would make that one update write into every index of the table.
+-- Lists of runs by their state, newest first. Those that ended have a row here, from the statement that ends them: an index
+-- on `runs` by a column that changes at the end would make that one update write into every index of the table. A trigger
+-- sees to it, so that replicas of the version before, which go on while others are updated, do so too.
 create table ended_runs (
   organization_id uuid not null,
   state text not null,
@@ -9,6 +10,15 @@ create table ended_runs (
   run_id uuid not null,
   primary key (organization_id, state, created_at, run_id)
 );
+create function list_ended() returns trigger language plpgsql as $$
+begin
+  insert into ended_runs (organization_id, state, created_at, run_id)
+  select organization_id, state, created_at, id from changed where state is not null
+  on conflict do nothing;
+  return null;
+end $$;
+create trigger runs_ended_are_listed after update on runs referencing new table as changed
+  for each statement execute function list_ended();
 insert into ended_runs (organization_id, state, created_at, run_id)
 select organization_id, state, created_at, id from runs where state is not null
 order by organization_id, state, created_at, id;

@@ -14,15 +14,40 @@ import { Reflector } from '@nestjs/core';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Observable, tap } from 'rxjs';
 import { Problem } from '../kernel/problems.js';
-import { callerOf, rememberCaller } from '../platform/http/caller.js';
+import { callerOf, type RequestCaller, rememberCaller } from '../platform/http/caller.js';
+import { Doorkeeper } from '../platform/http/larger-body.js';
 import { PERMISSION, type Permitted } from '../platform/http/permission.js';
 import { AccessService } from './access.service.js';
 import { type Refusal, RefusalsService } from './refusals.service.js';
 
+/** Knows who sends a request by its bearer token. */
+export class Callers extends Doorkeeper {
+  constructor(
+    private readonly access: AccessService,
+    private readonly refusals: RefusalsService,
+  ) {
+    super();
+  }
+
+  /** Throws `unauthorized`. */
+  async identify(request: FastifyRequest, reply: FastifyReply): Promise<RequestCaller> {
+    const token = bearerToken(request.headers.authorization);
+    const identity = token === undefined ? undefined : await this.access.identify(token);
+    if (identity && !identity.isRevoked) return identity.caller;
+    if (identity) this.refusals.note(identity.caller, refusalOf('unauthorized', request));
+    void reply.header('www-authenticate', 'Bearer realm="capstan"');
+    throw new Problem('unauthorized', 'send a token that this installation knows: `Authorization: Bearer <token>`');
+  }
+
+  async admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await this.identify(request, reply);
+  }
+}
+
 @Injectable()
 export class AccessGuard implements CanActivate {
   constructor(
-    private readonly access: AccessService,
+    private readonly callers: Callers,
     private readonly refusals: RefusalsService,
     private readonly reflector: Reflector,
   ) {}
@@ -32,18 +57,12 @@ export class AccessGuard implements CanActivate {
     if (permitted?.permission === 'none') return true;
     const http = context.switchToHttp();
     const request = http.getRequest<FastifyRequest>();
-    const token = bearerToken(request.headers.authorization);
-    const identity = token === undefined ? undefined : await this.access.identify(token);
-    if (!identity || identity.isRevoked) {
-      if (identity) this.refusals.note(identity.caller, refusalOf('unauthorized', request));
-      void http.getResponse<FastifyReply>().header('www-authenticate', 'Bearer realm="capstan"');
-      throw new Problem('unauthorized', 'send a token that this installation knows: `Authorization: Bearer <token>`');
-    }
-    if (permitted?.permission === 'installation' && !identity.caller.isInstallationAdmin) {
-      this.refusals.note(identity.caller, refusalOf('forbidden', request));
+    const caller = await this.callers.identify(request, http.getResponse<FastifyReply>());
+    if (permitted?.permission === 'installation' && !caller.isInstallationAdmin) {
+      this.refusals.note(caller, refusalOf('forbidden', request));
       throw new Problem('forbidden', permitted.why);
     }
-    rememberCaller(request, identity.caller);
+    rememberCaller(request, caller);
     return true;
   }
 }

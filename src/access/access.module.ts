@@ -1,8 +1,9 @@
 /** Who may ask: the service, the guard that stands before every route of the process, and who is refused. */
 import { Module } from '@nestjs/common';
 import { APP_GUARD, APP_INTERCEPTOR, Reflector } from '@nestjs/core';
+import { Doorkeeper } from '../platform/http/larger-body.js';
 import { Platform } from '../platform/platform.js';
-import { AccessGuard, ForbiddenWitness } from './access.guard.js';
+import { AccessGuard, Callers, ForbiddenWitness } from './access.guard.js';
 import { AccessService } from './access.service.js';
 import { RefusalsService } from './refusals.service.js';
 
@@ -20,10 +21,16 @@ import { RefusalsService } from './refusals.service.js';
       useFactory: ({ pools, timing, log }: Platform) => new RefusalsService(pools.submit, timing, log),
     },
     {
+      provide: Callers,
+      inject: [AccessService, RefusalsService],
+      useFactory: (access: AccessService, refusals: RefusalsService) => new Callers(access, refusals),
+    },
+    { provide: Doorkeeper, useExisting: Callers },
+    {
       provide: APP_GUARD,
-      inject: [AccessService, RefusalsService, Reflector],
-      useFactory: (access: AccessService, refusals: RefusalsService, reflector: Reflector) =>
-        new AccessGuard(access, refusals, reflector),
+      inject: [Callers, RefusalsService, Reflector],
+      useFactory: (callers: Callers, refusals: RefusalsService, reflector: Reflector) =>
+        new AccessGuard(callers, refusals, reflector),
     },
     {
       provide: APP_INTERCEPTOR,

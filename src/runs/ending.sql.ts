@@ -1,7 +1,6 @@
 /**
  * The one way a run ends. A statement that ends runs locks their live rows, says in a CTE named `ending` how each
- * ends, and goes on with these CTEs: live row deleted, outcome written, listed under its state, event appended, audit
- * payload made. All of it
+ * ends, and goes on with these CTEs: live row deleted, outcome written, event appended, audit payload made. All of it
  * is the same statement, so an end is whole or it isn't.
  *
  * `ending` has: run_id uuid, state, code, kind, detail, exit_code, signal, output jsonb, output_digest, by (a TypeID),
@@ -50,12 +49,7 @@ export function endingCtes(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
         progress = g.progress
       from gone g
       where r.id = g.run_id
-      returning g.*, r.ended_at, r.end_detail, r.spec_digest, r.kind as run_kind, r.queue, r.organization_id, r.created_at
-    ),
-    listed as (
-      insert into ended_runs (organization_id, state, created_at, run_id)
-      select organization_id, state, created_at, run_id from outcome
-      returning run_id
+      returning g.*, r.ended_at, r.end_detail, r.spec_digest, r.kind as run_kind, r.queue
     ),
     end_event as (
       insert into run_events (run_day, run_id, seq, type, at, data)
@@ -78,7 +72,6 @@ export function endingCtes(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
                'state', state, 'code', code, 'kind', run_kind, 'queue', queue,
                'ranSeconds', extract(epoch from ended_at - started_at)) as facts
       from outcome
-      where (select count(*) from end_event) + (select count(*) from listed) >= 0
-                                                             -- everything is written before the chain's lock is taken
+      where (select count(*) from end_event) >= 0            -- everything is written before the chain's lock is taken
     )`;
 }

@@ -58,7 +58,7 @@ const BREAKS: readonly (readonly [law: LawName, what: string, way: Way, sql: str
     'an unknown state',
     'succeeded',
     `update runs set state = 'done' where id = $1`,
-    ['end_event', 'audit_end', 'listed'],
+    ['end_event', 'audit_end'],
   ],
   [
     'outcome',

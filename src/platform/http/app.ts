@@ -13,7 +13,7 @@ import { answerBrokenRequest } from './broken-request.js';
 import { HttpMetrics } from './http.metrics.js';
 import { InputPipe } from './input.pipe.js';
 import { JsonBodyInterceptor } from './json-body.interceptor.js';
-import { largerBodies } from './larger-body.js';
+import { Doorkeeper, largerBodies } from './larger-body.js';
 import { lingering } from './linger.js';
 import { NestLog } from './nest-log.js';
 import { ProblemFilter } from './problem.filter.js';
@@ -26,6 +26,7 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_PARAM_CHARS = 200;
 /** A whole request must have arrived within this, its headers within half of it. */
 const REQUEST_TIMEOUT_MS = 30_000;
+const ORIGIN = /^https?:\/\/[^/?#]*/i;
 /** Longer than a balancer keeps an idle connection (60 s is usual), so that it never sends into a closing one. */
 const KEEP_ALIVE_MS = 65_000;
 
@@ -53,6 +54,9 @@ export async function createApp(
     logger: new NestLog(platform.log),
   });
   control(adapter.getInstance(), app.get(Traffic), filter);
+  largerBodies(adapter.getInstance(), app.get(Doorkeeper), (error, request, reply) =>
+    filter.answer(error, request, reply),
+  );
   app.useGlobalFilters(filter);
   app.useGlobalInterceptors(new JsonBodyInterceptor(app.get(Reflector)));
   app.useGlobalPipes(new InputPipe());
@@ -78,8 +82,8 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
     keepAliveTimeout: KEEP_ALIVE_MS,
     // A request without a host is refused like any other: Node's own 400 would have no problem and no id.
     http: { headersTimeout: REQUEST_TIMEOUT_MS / 2, connectionsCheckingInterval: 5_000, requireHostHeader: false },
-    // `OPTIONS *` and its like: what is no path at all would get past every hook.
-    rewriteUrl: ({ url = '/' }) => (url.startsWith('*') ? `/${url}` : url),
+    // `OPTIONS *` and its like: what is no path at all would get past every hook. Of a whole URL only the path counts.
+    rewriteUrl: ({ url = '/' }) => (url.startsWith('*') ? `/${url}` : url.replace(ORIGIN, '') || '/'),
     requestIdHeader: false,
     genReqId: (raw: { headers: Record<string, string | string[] | undefined> }) =>
       requestIdOf(raw.headers['x-request-id']),
@@ -92,7 +96,6 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
   });
   const instance = adapter.getInstance();
   routes.watch(instance);
-  largerBodies(instance);
   instance.addHook('onRequest', (request, reply, done) => {
     prepare(request, reply);
     done();

@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { PROBLEMS } from '../../../src/kernel/problems.js';
 import { type Document, examplesOf, routesOf, type Schema } from '../../openapi-operations.js';
-import type { Answer, Surface } from '../../send.js';
+import { type Answer, type Surface, wasRefusedOnTheWay } from '../../send.js';
 
 /** A UUID that nothing has. */
 const NOBODY = '01890000-0000-7000-8000-000000000000';
@@ -64,6 +64,8 @@ export function eachOf(routes: readonly Route[]): ForEachRoute {
 }
 
 export function expectProblem(answer: Answer, name: string, status: number): void {
+  // A balancer has no words of ours for a path that it takes for broken.
+  if (wasRefusedOnTheWay(answer)) return;
   expect(answer.status, `${name}: ${answer.text.slice(0, 300)}`).toBe(status);
   expect(answer.headers['content-type'], name).toBe('application/problem+json; charset=utf-8');
   const problem = answer.json;
