@@ -1,5 +1,11 @@
 -- Up Migration
 
+-- All at once, in the order in which submits and ends take them: who holds one of these never waits for another that is
+-- taken here. Reads of runs go on meanwhile.
+lock table idempotency_keys in access exclusive mode;
+lock table live_runs, runs in share row exclusive mode;
+lock table audit_heads in access exclusive mode;
+
 -- Lists of runs by their state, newest first. Those that ended have a row here, from the statement that ends them: an index
 -- on `runs` by a column that changes at the end would make that one update write into every index of the table. A trigger
 -- sees to it, so that replicas of the version before, which go on while others are updated, do so too.
@@ -13,8 +19,7 @@ create table ended_runs (
 create function list_ended() returns trigger language plpgsql as $$
 begin
   insert into ended_runs (organization_id, state, created_at, run_id)
-  select organization_id, state, created_at, id from changed where state is not null
-  on conflict do nothing;
+  select organization_id, state, created_at, id from changed where state is not null;
   return null;
 end $$;
 create trigger runs_ended_are_listed after update on runs referencing new table as changed

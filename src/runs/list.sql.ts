@@ -42,6 +42,8 @@ interface Search {
   readonly organizationId: string;
   readonly filter: RunFilter;
   readonly after: PagePlace | undefined;
+  /** Nothing behind this. */
+  readonly end?: PagePlace | undefined;
   readonly limit: number;
 }
 
@@ -92,10 +94,15 @@ async function find<T>(
     const last = items[limit - 1];
     return { items: items.slice(0, limit), next: items.length > limit && last ? placeOf(last) : null };
   };
-  if (isNarrowed(filter) && (await areFew(pool, search))) return partOf(await fetch((sql) => fewOf(sql, search)));
-  const walked = await fetch((sql) => walk(sql, search));
-  if (walked.length > limit || !isNarrowed(filter)) return partOf(walked);
-  return { items: walked, next: (await endOfWalk(pool, search)) ?? null };
+  if (!isNarrowed(filter)) return partOf(await fetch((sql) => stretch(sql, search, limit + 1)));
+  if (await areFew(pool, search)) return partOf(await fetch((sql) => fewOf(sql, search)));
+  const length = filter.states ? WALK_BY_STATE : WALK;
+  const walked = await fetch((sql) => walk(sql, search, length));
+  if (walked.length > limit) return partOf(walked);
+  const end = await endOfWalk(pool, search, length);
+  // Looked at again, up to that very place: meanwhile runs may have come or gone in front of it.
+  const looked = await fetch((sql) => walk(sql, { ...search, end }, 2 * length));
+  return looked.length > limit ? partOf(looked) : { items: looked, next: end ?? null };
 }
 
 /** Whether a filter asks for more than states and times, which the indexes of the walk know. */
@@ -104,28 +111,26 @@ function isNarrowed(filter: RunFilter): boolean {
   return [kind, queue, origin, principal, parentId, labels, words].some((part) => part !== undefined);
 }
 
-/** One run more than the page has, of the first that the walk comes past. */
-function walk(sql: Sql, search: Search): Fragment {
+/** One run more than the page has, of the first `length` that the walk comes past. */
+function walk(sql: Sql, search: Search, length: number): Fragment {
   const { filter, limit } = search;
-  if (!isNarrowed(filter)) return stretch(sql, search, limit + 1);
   if (!filter.states) {
     return sql`
       select r.created_at, r.id
-      from (select * from runs where ${within(sql, search, sql`id`)} ${newest(sql, WALK)}) r
+      from (select * from runs where ${within(sql, search, sql`id`)} ${newest(sql, length)}) r
       where ${narrowed(sql, filter)} ${newest(sql, limit + 1)}`;
   }
   // One look-up each, as long as the page isn't full: the planner would rather read the whole table.
   return sql`
     select w.created_at, w.id
-    from (${stretch(sql, search, WALK_BY_STATE)}) w
+    from (${stretch(sql, search, length)}) w
     cross join lateral (select * from runs where id = w.id offset 0) r
     where ${narrowed(sql, filter)}
     order by w.created_at desc, w.id desc limit ${limit + 1}`;
 }
 
-/** The last place that a walk looks at; none when there are fewer. */
-async function endOfWalk(pool: Pool, search: Search): Promise<PagePlace | undefined> {
-  const length = search.filter.states ? WALK_BY_STATE : WALK;
+/** The last place of a walk; none when there are fewer. */
+async function endOfWalk(pool: Pool, search: Search, length: number): Promise<PagePlace | undefined> {
   const rows = await pool.run<PagePlace[]>(
     (sql) => sql`select created_at as at, id from (${stretch(sql, search, length)}) w offset ${length - 1}`,
   );
@@ -152,13 +157,14 @@ function newest(sql: Sql, limit: number): Fragment {
   return sql`order by created_at desc, id desc limit ${limit}`;
 }
 
-function within(sql: Sql, { organizationId, filter, after }: Search, id: Fragment): Fragment {
+function within(sql: Sql, { organizationId, filter, after, end }: Search, id: Fragment): Fragment {
   const { createdAfter, createdBefore } = filter;
   return sql`
     organization_id = ${organizationId}
     and ${createdAfter === undefined ? sql`true` : sql`created_at > ${createdAfter}`}
     and ${createdBefore === undefined ? sql`true` : sql`created_at < ${createdBefore}`}
-    and ${after === undefined ? sql`true` : sql`(created_at, ${id}) < (${after.at}, ${after.id})`}`;
+    and ${after === undefined ? sql`true` : sql`(created_at, ${id}) < (${after.at}, ${after.id})`}
+    and ${end === undefined ? sql`true` : sql`(created_at, ${id}) >= (${end.at}, ${end.id})`}`;
 }
 
 /** Whether few runs have in common what is asked for beside states and times. Not counted where the planner doubts it. */

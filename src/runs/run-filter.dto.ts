@@ -130,12 +130,12 @@ export class RunFilterDto {
       type: String,
       required: false,
       example: 'tok_01h455vb4pex5vsknk084sn02q',
-      description: 'The id of who made them.',
+      description: 'The id of the token that made them.',
     }),
   )
   @IsOptional()
   @IsString()
-  @Matches(/^.{1,300}$/su, { message: 'must be 1 to 300 characters long' })
+  @Matches(/^tok_[0-9a-z]{1,26}$/, { message: 'must be the id of a token (tok_…)' })
   principal?: string;
 
   @Documented((api) =>

@@ -82,8 +82,7 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
     keepAliveTimeout: KEEP_ALIVE_MS,
     // A request without a host is refused like any other: Node's own 400 would have no problem and no id.
     http: { headersTimeout: REQUEST_TIMEOUT_MS / 2, connectionsCheckingInterval: 5_000, requireHostHeader: false },
-    // `OPTIONS *` and its like: what is no path at all would get past every hook. Of a whole URL only the path counts.
-    rewriteUrl: ({ url = '/' }) => (url.startsWith('*') ? `/${url}` : url.replace(ORIGIN, '') || '/'),
+    rewriteUrl: ({ url = '/' }) => pathOf(url),
     requestIdHeader: false,
     genReqId: (raw: { headers: Record<string, string | string[] | undefined> }) =>
       requestIdOf(raw.headers['x-request-id']),
@@ -106,9 +105,23 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
   return adapter;
 }
 
-function hostProblem({ raw }: FastifyRequest): Problem | undefined {
-  const isMissing = raw.headers.host === undefined && raw.httpVersion === '1.1';
-  return isMissing ? new Problem('malformed_request', 'the request names no host') : undefined;
+/** Of a whole URL the path counts. `*` and its like, which are no path, would get past every hook. */
+function pathOf(target: string): string {
+  const path = target.replace(ORIGIN, '');
+  return path.startsWith('/') ? path : `/${path}`;
+}
+
+/** What is wrong with a request's head that neither Node nor the router looks at. */
+function headProblem({ raw, url }: FastifyRequest): Problem | undefined {
+  if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
+    return new Problem('malformed_request', 'the request names no host');
+  }
+  try {
+    decodeURIComponent(url.split('?').slice(1).join('?'));
+    return undefined;
+  } catch {
+    return new Problem('malformed_request', 'the query has a bad percent encoding');
+  }
 }
 
 /** Lets requests in or not, and closes connections without breaking off what is being answered. */
@@ -118,7 +131,7 @@ function control(instance: FastifyInstance, traffic: Traffic, filter: ProblemFil
   // What else than `100-continue` a caller expects is not heeded: Node's own 417 would have no problem and no id.
   server.on('checkExpectation', (request, answer) => server.emit('request', request, answer));
   instance.addHook('onRequest', (request, reply, done) => {
-    const problem = traffic.enter(request.routeOptions.url, reply.raw) ?? hostProblem(request);
+    const problem = traffic.enter(request.routeOptions.url, reply.raw) ?? headProblem(request);
     if (problem) filter.answer(problem, request, reply);
     else done();
   });

@@ -2,10 +2,10 @@
  * `/docs`: the OpenAPI document for a person to read and to try, all of it from local files. Its address is the origin
  * that it talks to, so a token given to it goes nowhere else.
  */
-import { Controller, Get, Header, Param, Res } from '@nestjs/common';
+import { Controller, Get, Header, Param, Query, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { Problem } from '../../kernel/problems.js';
-import { DOCS_ASSETS, DOCS_PAGE } from './docs.js';
+import { DOCS_ASSETS, DOCS_PAGE, DOCS_VERSION } from './docs.js';
 import { Documented } from './document.js';
 import { Open } from './permission.js';
 
@@ -27,14 +27,12 @@ export class DocsController {
 
   @Open()
   @Get(':asset')
-  async asset(@Param('asset') name: string, @Res() reply: FastifyReply): Promise<void> {
+  async asset(@Param('asset') name: string, @Query('v') version: unknown, @Res() reply: FastifyReply): Promise<void> {
     const asset = DOCS_ASSETS.get(name);
     if (!asset) throw new Problem('not_found', 'there is no such file');
     const bytes = await asset.read();
-    // The page names a file together with its version, so what stands behind a name never changes.
-    await reply
-      .header('content-type', asset.type)
-      .header('cache-control', 'public, max-age=31536000, immutable')
-      .send(bytes);
+    // What stands behind a name and its version never changes; the page of another replica may name another version.
+    const caching = version === DOCS_VERSION ? 'public, max-age=31536000, immutable' : 'no-cache';
+    await reply.header('content-type', asset.type).header('cache-control', caching).send(bytes);
   }
 }

@@ -16,7 +16,10 @@ function installed(name: string, type: string): DocsAsset {
   return {
     type,
     read: () => {
-      bytes ??= readFile(require.resolve(`swagger-ui-dist/${name}`));
+      bytes ??= readFile(require.resolve(`swagger-ui-dist/${name}`)).catch((error: unknown) => {
+        bytes = undefined;
+        throw error;
+      });
       return bytes;
     },
   };
@@ -60,7 +63,7 @@ export const DOCS_ASSETS: ReadonlyMap<string, DocsAsset> = new Map([
 const { version: uiVersion } = require('swagger-ui-dist/package.json') as { version: string };
 
 /** Another one whenever any of the files may be another. */
-const VERSION = createHash('sha256').update(`${uiVersion} ${START} ${STYLE}`).digest('hex').slice(0, 12);
+export const DOCS_VERSION = createHash('sha256').update(`${uiVersion} ${START} ${STYLE}`).digest('hex').slice(0, 12);
 
 export const DOCS_PAGE = `<!doctype html>
 <html lang="en">
@@ -68,15 +71,15 @@ export const DOCS_PAGE = `<!doctype html>
 <meta charset="utf-8">
 <title>Capstan: HTTP interface</title>
 <meta name="viewport" content="width=device-width">
-<link rel="stylesheet" href="/docs/swagger-ui.css?v=${VERSION}">
-<link rel="stylesheet" href="/docs/docs.css?v=${VERSION}">
-<link rel="icon" type="image/png" href="/docs/favicon-32x32.png?v=${VERSION}">
+<link rel="stylesheet" href="/docs/swagger-ui.css?v=${DOCS_VERSION}">
+<link rel="stylesheet" href="/docs/docs.css?v=${DOCS_VERSION}">
+<link rel="icon" type="image/png" href="/docs/favicon-32x32.png?v=${DOCS_VERSION}">
 </head>
 <body>
 <div id="docs"></div>
 <noscript><p>This page needs JavaScript; the document itself is at <a href="/openapi.json">/openapi.json</a>.</p></noscript>
-<script src="/docs/swagger-ui-bundle.js?v=${VERSION}"></script>
-<script src="/docs/docs.js?v=${VERSION}"></script>
+<script src="/docs/swagger-ui-bundle.js?v=${DOCS_VERSION}"></script>
+<script src="/docs/docs.js?v=${DOCS_VERSION}"></script>
 </body>
 </html>
 `;

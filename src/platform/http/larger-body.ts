@@ -4,8 +4,11 @@
  */
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Problem } from '../../kernel/problems.js';
 
 const LARGER_BODY_BYTES = 16 * 1024 * 1024;
+/** Of all such requests together that are not answered yet. */
+const MAX_COLLECTED_BYTES = 64 * 1024 * 1024;
 
 /** Who knows callers. */
 export abstract class Doorkeeper {
@@ -28,9 +31,21 @@ export function largerBodies(
     const bodyLimit = bodyLimitOf(route.config);
     if (bodyLimit !== undefined) route.bodyLimit = bodyLimit;
   });
+  let collectedBytes = 0;
+  const admit = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    await doorkeeper.admit(request, reply);
+    const bytes = Math.min(Number(request.headers['content-length'] ?? LARGER_BODY_BYTES), LARGER_BODY_BYTES);
+    if (collectedBytes + bytes > MAX_COLLECTED_BYTES) {
+      throw new Problem('unavailable', 'too many large requests at once: send it again', { retryAfterSeconds: 1 });
+    }
+    collectedBytes += bytes;
+    reply.raw.once('close', () => {
+      collectedBytes -= bytes;
+    });
+  };
   instance.addHook('preParsing', (request, reply, payload, done) => {
     if (bodyLimitOf(request.routeOptions.config) === undefined) return done(null, payload);
-    doorkeeper.admit(request, reply).then(
+    admit(request, reply).then(
       () => done(null, payload),
       (error: unknown) => refuse(error, request, reply),
     );

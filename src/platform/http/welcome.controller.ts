@@ -58,7 +58,7 @@ npx capstan runs
 npx capstan workers</pre>
 <p>Or without the client:</p>
 <pre>curl -H "Authorization: Bearer $CAPSTAN_TOKEN" -H "Content-Type: application/json" \\
-  -d '{"kind":"command","spec":{"argv":["echo","hello"]}}' http://127.0.0.1:8080/v1/runs</pre>
+  -d '{"kind":"command","spec":{"argv":["echo","hello"]}}' $CAPSTAN_URL/v1/runs</pre>
 <p>The whole HTTP interface, to read and to try: <a href="/docs">/docs</a>; for programs
 <a href="/openapi.json">/openapi.json</a>.</p>
 </body>

@@ -48,6 +48,8 @@ describe('/docs', () => {
       expect(headers['cache-control'], asset).toBe('public, max-age=31536000, immutable');
       expect(headers['x-content-type-options'], asset).toBe('nosniff');
       expect(bytes.length, asset).toBeGreaterThan(0);
+      const other = await open(asset.replace(/[0-9a-f]{12}$/, '000000000000'));
+      expect([other.status, other.headers['cache-control']], asset).toEqual([200, 'no-cache']);
     }
   });
 

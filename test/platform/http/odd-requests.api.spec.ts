@@ -50,7 +50,20 @@ it('an expectation that nobody knows is not heeded', async () => {
   expect(head).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-it.each(['*', '*?a=b'])('the target %s is no route', async (target) => {
+it.each(['/v1/runs?q=%ff', '/v1/runs?label=a:%c3', '/v1/runs?q=100%'])('the query of %s is none', async (target) => {
+  const lines = [`GET ${target} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${surface.token}`];
+  expectProblem(await ask(lines), 400, 'malformed_request');
+});
+
+it.each(['http://x/v1/version', 'HTTP://x:80/v1/version', 'http://x?'])(
+  'of the target %s the path counts',
+  async (target) => {
+    const lines = [`GET ${target} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${surface.token}`];
+    expect((await ask(lines)).head).toMatch(/^HTTP\/1\.1 200 /);
+  },
+);
+
+it.each(['*', '*?a=b', 'http:'])('the target %s is no route', async (target) => {
   expectProblem(await ask([`GET ${target} HTTP/1.1`, 'Host: x']), 404, 'not_found');
 });
 
