@@ -17,6 +17,7 @@ export const PROBLEMS = Object.freeze({
   worker_ended: { status: 409, title: 'The worker has ended' },
   worker_stopping: { status: 409, title: 'The worker is stopping' },
   run_removed: { status: 410, title: 'The run was removed' },
+  precondition_failed: { status: 412, title: 'It is not as If-Match says' },
   body_too_large: { status: 413, title: 'The body is too large' },
   unsupported_media_type: { status: 415, title: 'The media type is not supported' },
   range_not_satisfiable: { status: 416, title: 'The range is outside the output' },

@@ -42,8 +42,6 @@ interface Search {
   readonly organizationId: string;
   readonly filter: RunFilter;
   readonly after: PagePlace | undefined;
-  /** Nothing behind this. */
-  readonly end?: PagePlace | undefined;
   readonly limit: number;
 }
 
@@ -57,52 +55,43 @@ const PERHAPS_FEW = 25_000;
 const IS_ASCII = /^[A-Za-z0-9]+$/;
 
 /** A part of the organization's runs, without their payloads. */
-export function listRuns(pool: Pool, search: Search): Promise<Part<RunRow>> {
-  return find(
-    pool,
-    search,
-    ({ createdAt, id }) => ({ at: createdAt, id }),
-    (places) =>
-      pool.run<RunRow[]>(
-        (sql) => sql`
+export async function listRuns(pool: Pool, search: Search): Promise<Part<RunRow>> {
+  return find(pool, search, (places) =>
+    pool.run<(RunRow & Seen)[]>(
+      (sql) => sql`
       with place as materialized (${places(sql)})
-      select ${runColumns(sql, 'summary')}
+      select p.created_at as at, p.is_match, p.is_end, ${runColumns(sql, 'summary')}
       from place p join ${runTables(sql)} on r.id = p.id
       order by p.created_at desc, p.id desc`,
-      ),
+    ),
   );
 }
 
 /** The places of a part of the organization's runs. */
 export function matchingRuns(pool: Pool, search: Search): Promise<Part<PagePlace>> {
-  return find(
-    pool,
-    search,
-    (place) => place,
-    (places) => pool.run<PagePlace[]>((sql) => sql`select created_at as at, id from (${places(sql)}) place`),
+  return find(pool, search, (places) =>
+    pool.run<Seen[]>((sql) => sql`select created_at as at, id, is_match, is_end from (${places(sql)}) place`),
   );
 }
 
-async function find<T>(
+/** A run that a search came past. */
+interface Seen extends PagePlace {
+  readonly isMatch: boolean;
+  /** The search ends here, whatever comes behind it. */
+  readonly isEnd: boolean;
+}
+
+async function find<T extends Seen>(
   pool: Pool,
   search: Search,
-  placeOf: (item: T) => PagePlace,
   fetch: (places: (sql: Sql) => Fragment) => Promise<T[]>,
 ): Promise<Part<T>> {
-  const { filter, limit } = search;
-  const partOf = (items: T[]): Part<T> => {
-    const last = items[limit - 1];
-    return { items: items.slice(0, limit), next: items.length > limit && last ? placeOf(last) : null };
-  };
-  if (!isNarrowed(filter)) return partOf(await fetch((sql) => stretch(sql, search, limit + 1)));
-  if (await areFew(pool, search)) return partOf(await fetch((sql) => fewOf(sql, search)));
-  const length = filter.states ? WALK_BY_STATE : WALK;
-  const walked = await fetch((sql) => walk(sql, search, length));
-  if (walked.length > limit) return partOf(walked);
-  const end = await endOfWalk(pool, search, length);
-  // Looked at again, up to that very place: meanwhile runs may have come or gone in front of it.
-  const looked = await fetch((sql) => walk(sql, { ...search, end }, 2 * length));
-  return looked.length > limit ? partOf(looked) : { items: looked, next: end ?? null };
+  const { limit } = search;
+  const isWalk = isNarrowed(search.filter) && !(await areFew(pool, search));
+  const seen = await fetch((sql) => (isWalk ? walk(sql, search) : placesOf(sql, search)));
+  const items = seen.filter(({ isMatch }) => isMatch);
+  const last = items.length > limit ? items[limit - 1] : seen.find(({ isEnd }) => isEnd);
+  return { items: items.slice(0, limit), next: last ? { at: last.at, id: last.id } : null };
 }
 
 /** Whether a filter asks for more than states and times, which the indexes of the walk know. */
@@ -111,30 +100,36 @@ function isNarrowed(filter: RunFilter): boolean {
   return [kind, queue, origin, principal, parentId, labels, words].some((part) => part !== undefined);
 }
 
-/** One run more than the page has, of the first `length` that the walk comes past. */
-function walk(sql: Sql, search: Search, length: number): Fragment {
+/** One run more than the page has, all of which match. */
+function placesOf(sql: Sql, search: Search): Fragment {
+  const places = isNarrowed(search.filter) ? fewOf(sql, search) : stretch(sql, search, search.limit + 1);
+  return sql`select created_at, id, true as is_match, false as is_end from (${places}) all_match`;
+}
+
+/** One run more than the page has, of those that the walk comes past, and the last that it looks at. */
+function walk(sql: Sql, search: Search): Fragment {
   const { filter, limit } = search;
   if (!filter.states) {
     return sql`
-      select r.created_at, r.id
-      from (select * from runs where ${within(sql, search, sql`id`)} ${newest(sql, length)}) r
-      where ${narrowed(sql, filter)} ${newest(sql, limit + 1)}`;
+      select r.created_at, r.id, ${narrowed(sql, filter)} as is_match, r.n = ${WALK} as is_end
+      from (
+        select created_at, id, kind, queue, origin, principal, parent_id, labels, name, ${numbered(sql)} as n
+        from runs where ${within(sql, search, sql`id`)} ${newest(sql, WALK)}
+      ) r
+      where ${narrowed(sql, filter)} or r.n = ${WALK}
+      ${newest(sql, limit + 1)}`;
   }
   // One look-up each, as long as the page isn't full: the planner would rather read the whole table.
   return sql`
-    select w.created_at, w.id
-    from (${stretch(sql, search, length)}) w
+    select w.created_at, w.id, ${narrowed(sql, filter)} as is_match, w.n = ${WALK_BY_STATE} as is_end
+    from (select created_at, id, ${numbered(sql)} as n from (${stretch(sql, search, WALK_BY_STATE)}) s) w
     cross join lateral (select * from runs where id = w.id offset 0) r
-    where ${narrowed(sql, filter)}
+    where ${narrowed(sql, filter)} or w.n = ${WALK_BY_STATE}
     order by w.created_at desc, w.id desc limit ${limit + 1}`;
 }
 
-/** The last place of a walk; none when there are fewer. */
-async function endOfWalk(pool: Pool, search: Search, length: number): Promise<PagePlace | undefined> {
-  const rows = await pool.run<PagePlace[]>(
-    (sql) => sql`select created_at as at, id from (${stretch(sql, search, length)}) w offset ${length - 1}`,
-  );
-  return rows[0];
+function numbered(sql: Sql): Fragment {
+  return sql`row_number() over (order by created_at desc, id desc)`;
 }
 
 /** The first `length` runs of the states asked for. Indexes: runs_newest, or ended_runs_pkey and live_runs_newest. */
@@ -157,14 +152,13 @@ function newest(sql: Sql, limit: number): Fragment {
   return sql`order by created_at desc, id desc limit ${limit}`;
 }
 
-function within(sql: Sql, { organizationId, filter, after, end }: Search, id: Fragment): Fragment {
+function within(sql: Sql, { organizationId, filter, after }: Search, id: Fragment): Fragment {
   const { createdAfter, createdBefore } = filter;
   return sql`
     organization_id = ${organizationId}
     and ${createdAfter === undefined ? sql`true` : sql`created_at > ${createdAfter}`}
     and ${createdBefore === undefined ? sql`true` : sql`created_at < ${createdBefore}`}
-    and ${after === undefined ? sql`true` : sql`(created_at, ${id}) < (${after.at}, ${after.id})`}
-    and ${end === undefined ? sql`true` : sql`(created_at, ${id}) >= (${end.at}, ${end.id})`}`;
+    and ${after === undefined ? sql`true` : sql`(created_at, ${id}) < (${after.at}, ${after.id})`}`;
 }
 
 /** Whether few runs have in common what is asked for beside states and times. Not counted where the planner doubts it. */
@@ -193,18 +187,18 @@ function fewOf(sql: Sql, search: Search): Fragment {
     ${newest(sql, search.limit + 1)}`;
 }
 
-/** What is asked for of what never changes of a run, row by row. */
+/** What is asked for of what never changes of a run, row by row; the cheap parts first. */
 function narrowed(sql: Sql, filter: RunFilter): Fragment {
   const { kind, queue, origin, principal, words } = filter;
   // A word is cheaper to look for than the words of a name are to be told apart.
   const spelled = words?.split(' ').filter((word) => IS_ASCII.test(word)) ?? [];
   return sql`
-    ${kind === undefined ? sql`true` : sql`r.kind = ${kind}`}
+    (${kind === undefined ? sql`true` : sql`r.kind = ${kind}`}
     and ${queue === undefined ? sql`true` : sql`r.queue = ${queue}`}
     and ${origin === undefined ? sql`true` : sql`r.origin = ${origin}`}
     and ${principal === undefined ? sql`true` : sql`r.principal ->> 'id' = ${principal}`}
     and ${spelled.length === 0 ? sql`true` : sql`r.name ilike all (${spelled.map((word) => `%${word}%`)}::text[])`}
-    and ${described(sql, filter)}`;
+    and ${described(sql, filter)})`;
 }
 
 /** The same as the inverted index has it. Index: runs_facets, or runs_children. */

@@ -1,5 +1,5 @@
 /** The cursor of a list of queues: the name behind which the next page begins. Pure. */
-import { QUEUE_NAME } from './queue.js';
+import { QUEUE_NAME } from '../kernel/run-words.js';
 
 export function queueCursorOf(name: string): string {
   return Buffer.from(name).toString('base64url');

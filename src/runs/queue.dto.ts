@@ -9,6 +9,7 @@ import type { QueueView } from './queue.js';
 import { queueNameIn } from './queue-cursor.rules.js';
 
 const MAX_REASON = 500;
+export const ETAG_EXAMPLE = '"0f4c1d9a6f0b5f4f6f1f6a1f3f0e9a77"';
 const ADMINS = 'Of all organizations; null for callers who are no admins of the installation.';
 
 export class PauseDto {
@@ -33,6 +34,15 @@ export class QueueDto {
     api.ApiProperty({ ...orNull(api.getSchemaPath(PauseDto)), description: 'Null while runs are claimed out of it.' }),
   )
   paused: PauseDto | null;
+
+  @Documented((api) =>
+    api.ApiProperty({
+      type: String,
+      example: ETAG_EXAMPLE,
+      description: 'Of its pause, as `If-Match` takes it, quotes and all: numbers do not change it.',
+    }),
+  )
+  etag: string;
 
   @Documented((api) =>
     api.ApiProperty({
@@ -136,10 +146,11 @@ function reasonFaults(value: unknown, owner: object): InputFault[] {
   return isReason ? [] : [{ pointer: '', message }];
 }
 
-export function queueDto({ name, pause, load, workers }: QueueView): QueueDto {
+export function queueDto({ name, pause, etag, load, workers }: QueueView): QueueDto {
   return {
     name,
     paused: pause,
+    etag,
     depth: load?.depth ?? null,
     depthIsEstimate: load?.isEstimate ?? false,
     oldestPendingAt: load?.oldestPendingAt ?? null,

@@ -1,4 +1,5 @@
 /** Queues: which there are, how they stand, and a person's word that nothing is taken out of one, or is again. */
+import { Bug } from '../kernel/problems.js';
 import type { Pool, Sql } from '../platform/db/db.js';
 
 /**
@@ -54,6 +55,7 @@ export interface QueueRow {
   readonly by: string | null;
   readonly byName: string | null;
   readonly reason: string | null;
+  readonly etag: string;
   readonly running: number;
   readonly workers: number;
 }
@@ -68,7 +70,7 @@ export function lookAtQueues(pool: Pool, connectedMs: number, names: readonly st
     taking as materialized (
       select w.queues from workers w where ${takesRuns(sql, connectedMs)}
     )
-    select q.name, p.at, p.by, p.by_name, p.reason,
+    select q.name, p.at, p.by, p.by_name, p.reason, ${etag(sql)} as etag,
            coalesce(r.n, 0) as running,
            (select count(*)::integer from taking t where t.queues && array[q.name, '*']) as workers
     from unnest(${names as string[]}::text[]) with ordinality as q (name, i)
@@ -88,32 +90,37 @@ function takesRuns(sql: Sql, connectedMs: number) {
 }
 
 export interface QueueStanding {
-  readonly paused: boolean;
+  /** Why it is paused; null while it is not. */
+  readonly reason: string | null;
+  readonly etag: string;
   /** Of the newest entry that says so; 0 and null when nobody ever said anything about it. */
   readonly seq: number;
   readonly receipt: string | null;
 }
 
-/** Whether a queue is paused, and what made it so. Index: audit_entries_object. */
+/** Whether and why a queue is paused, and what made it so. Index: audit_entries_object. */
 export async function queueStanding(pool: Pool, chain: string, name: string): Promise<QueueStanding> {
   const rows = await pool.run<QueueStanding[]>(
     (sql) => sql`
-    select exists (select from paused_queues where name = ${name}) as paused,
+    select p.reason, ${etag(sql)} as etag,
            coalesce(e.seq, 0)::float8 as seq,
            ${chain}::text || ':' || e.seq || ':' || encode(e.link, 'hex') as receipt
     from (select) as one
+    left join paused_queues p on p.name = ${name}
     left join lateral (
       select seq, link from audit_entries where ${isAbout(sql, chain, name)} order by seq desc limit 1
     ) e on true`,
   );
-  return rows[0] ?? { paused: false, seq: 0, receipt: null };
+  const [standing] = rows;
+  if (!standing) throw new Bug('the standing of a queue has no row');
+  return standing;
 }
 
 export interface QueueChange {
   readonly name: string;
   readonly reason: string | null;
-  /** `seq` of the queue's standing when it was looked at. */
-  readonly seen: number;
+  /** How the queue stood when it was looked at. */
+  readonly seen: Pick<QueueStanding, 'seq' | 'etag'>;
   /** The installation's chain. */
   readonly chain: string;
   /** TypeID and name of who asks for it. */
@@ -124,8 +131,8 @@ export interface QueueChange {
 /**
  * From its commit on no claim that begins takes a run out of the queue; one that is under way may. What runs goes on.
  *
- * guard     the queue is not paused, and nobody has changed that since it was looked at
- * outcomes  the receipt; nothing when it was not so: said again it writes nothing
+ * guard     the queue is not paused, and nobody paused and resumed it since it was looked at
+ * outcomes  the receipt; nothing when it was not so
  * locks     the queue's row → the installation's chain
  */
 export function pauseIfUnchanged(pool: Pool, change: QueueChange): Promise<{ receipt: string }[]> {
@@ -144,10 +151,32 @@ export function pauseIfUnchanged(pool: Pool, change: QueueChange): Promise<{ rec
 }
 
 /**
+ * A queue that is paused stays so, for another reason.
+ *
+ * guard     the queue's pause is the one that was looked at
+ * outcomes  the receipt; nothing when it was not so
+ * locks     the queue's row → the installation's chain
+ */
+export function pauseAnewIfUnchanged(pool: Pool, change: QueueChange): Promise<{ receipt: string }[]> {
+  const { name, by, byName, reason, seen } = change;
+  return pool.run<{ receipt: string }[]>(
+    (sql) => sql`
+    with changed as (
+      update paused_queues
+      set at = date_trunc('milliseconds', db_clock()), by = ${by}, by_name = ${byName}, reason = ${reason}
+      where name = ${name}
+        and ${etag(sql)} = ${seen.etag}
+      returning name
+    )
+    ${recorded(sql, 'queue.paused', change)}`,
+  );
+}
+
+/**
  * Runs of the queue are claimed again.
  *
- * guard     the queue is paused, and nobody has changed that since it was looked at
- * outcomes  the receipt; nothing when it was not so: said again it writes nothing
+ * guard     the queue's pause is the one that was looked at
+ * outcomes  the receipt; nothing when it was not so
  * locks     the queue's row → the installation's chain
  */
 export function resumeIfUnchanged(pool: Pool, change: QueueChange): Promise<{ receipt: string }[]> {
@@ -156,16 +185,24 @@ export function resumeIfUnchanged(pool: Pool, change: QueueChange): Promise<{ re
     with changed as (
       delete from paused_queues
       where name = ${change.name}
-        and ${isUnchanged(sql, change)}
+        and ${etag(sql)} = ${change.seen.etag}
       returning name
     )
     ${recorded(sql, 'queue.resumed', change)}`,
   );
 }
 
-/** A statement that comes late undoes no later decision. */
+/** A statement that comes late undoes no later decision, though a queue that is open looks as it did before. */
 function isUnchanged(sql: Sql, { chain, name, seen }: QueueChange) {
-  return sql`not exists (select from audit_entries where ${isAbout(sql, chain, name)} and seq > ${seen})`;
+  return sql`not exists (select from audit_entries where ${isAbout(sql, chain, name)} and seq > ${seen.seq})`;
+}
+
+/** The strong ETag of a pause, over a row of `paused_queues` or over none. */
+function etag(sql: Sql) {
+  return sql`
+    coalesce(
+      '"' || left(encode(sha256(convert_to(extract(epoch from at) || ' ' || by || ' ' || reason, 'UTF8')), 'hex'), 32) || '"',
+      '"open"')`;
 }
 
 /** Entries of the installation's chain about pauses of this queue; the expression is the index's. */

@@ -1,7 +1,5 @@
 /** A queue as it stands. Queues are the installation's, and come into being by their names being used. */
 
-export const QUEUE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
-
 /** A person took it out of service: nothing is claimed out of it. */
 export interface Pause {
   readonly at: Date;
@@ -24,6 +22,8 @@ export interface QueueLoad {
 export interface QueueView {
   readonly name: string;
   readonly pause: Pause | null;
+  /** Of its pause, as the header has it: another one as soon as that is another. */
+  readonly etag: string;
   /** Null for who may not know the numbers of other organizations. */
   readonly load: QueueLoad | null;
   /** Connected, and taking runs out of it. */

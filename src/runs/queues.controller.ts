@@ -2,14 +2,16 @@
 import { Body, Controller, Get, Param, type PipeTransform, Put, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../kernel/problems.js';
+import { QUEUE_NAME } from '../kernel/run-words.js';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
+import { ifMatchOf } from '../platform/http/if-match.js';
 import { NoQuery } from '../platform/http/input.pipe.js';
 import { DEFAULT_LIMIT, linkNext } from '../platform/http/page.js';
 import { InstallationOnly } from '../platform/http/permission.js';
 import { Records } from '../platform/http/records.js';
-import { PauseDto, PutQueueDto, QueueDto, QueueListQuery, QueuePageDto, queueDto } from './queue.dto.js';
-import { QUEUE_NAME } from './queue.js';
+import { Refuses } from '../platform/http/refuses.js';
+import { ETAG_EXAMPLE, PauseDto, PutQueueDto, QueueDto, QueueListQuery, QueuePageDto, queueDto } from './queue.dto.js';
 import { queueCursorOf, queueNameIn } from './queue-cursor.rules.js';
 import { QueuesService } from './queues.service.js';
 
@@ -56,7 +58,7 @@ export class QueuesController {
       operationId: 'putQueue',
       summary: 'Pause a queue, or resume it',
       description:
-        'Idempotent: said again it changes nothing, the reason of a pause included. While a queue is paused its runs ' +
+        'Idempotent: said again it changes nothing. A pause for another reason takes the place of the one before. While a queue is paused its runs ' +
         'wait, in their order, and what runs goes on; runs are submitted to it as ever. A claim that is under way when ' +
         'the pause is answered may still take some. Any queue may be paused, one without runs too. For admins of the ' +
         'installation; others are answered 403.',
@@ -70,7 +72,22 @@ export class QueuesController {
     }),
   )
   @Documented((api) => api.ApiBody({ type: PutQueueDto }))
-  @Documented((api) => api.ApiOkResponse({ type: QueueDto, description: 'The queue is as it was asked to be.' }))
+  @Documented((api) =>
+    api.ApiHeader({
+      name: 'If-Match',
+      required: false,
+      description: 'An `etag` of the queue, or several: while it has none of them nothing is changed.',
+      schema: { type: 'string', example: ETAG_EXAMPLE },
+    }),
+  )
+  @Documented((api) =>
+    api.ApiOkResponse({
+      type: QueueDto,
+      description: 'The queue is as it was asked to be.',
+      headers: { ETag: { description: 'Its `etag`.', schema: { type: 'string', example: ETAG_EXAMPLE } } },
+    }),
+  )
+  @Refuses('precondition_failed')
   @InstallationOnly('queues serve the whole installation: only its admins pause and resume them')
   @Records('queue.paused', 'queue.resumed')
   @Put(':name')
@@ -79,9 +96,11 @@ export class QueuesController {
     @Param('name', new QueueNamePipe()) name: string,
     @Query() _query: NoQuery,
     @Body() { paused, reason }: PutQueueDto,
+    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<QueueDto> {
-    const { queue, receipt } = await this.queues.put(caller, name, paused, reason);
+    const { queue, receipt } = await this.queues.put(caller, name, paused, reason, ifMatchOf(request));
+    void reply.header('etag', queue.etag);
     if (receipt !== null) void reply.header('audit-receipt', receipt);
     return queueDto(queue);
   }

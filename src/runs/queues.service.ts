@@ -1,13 +1,15 @@
 /** Queues as callers see them, and who is let out of them: an admin of the installation pauses and resumes. */
 import { installationChain } from '../audit/audit.sql.js';
-import { Bug } from '../kernel/problems.js';
+import { Bug, Problem } from '../kernel/problems.js';
 import type { RequestCaller } from '../platform/http/caller.js';
 import type { Platform } from '../platform/platform.js';
 import type { Pause, QueueLoad, QueueView } from './queue.js';
 import {
   lookAtQueues,
+  pauseAnewIfUnchanged,
   pauseIfUnchanged,
   type QueueRow,
+  type QueueStanding,
   queueNames,
   queueStanding,
   resumeIfUnchanged,
@@ -40,14 +42,16 @@ export class QueuesService {
   }
 
   /**
-   * Pauses a queue, or lets it go on, which then rings for claimers everywhere. Said again it writes nothing and answers
-   * the same, the receipt too.
+   * Pauses a queue, gives its pause another reason, or lets it go on, which then rings for claimers everywhere. Said again
+   * it writes nothing and answers the same, the receipt too. Throws `precondition_failed` when the queue's ETag is not
+   * one that `isExpected`.
    */
   async put(
     { principal }: Pick<RequestCaller, 'principal'>,
     name: string,
     paused: boolean,
     reason: string | null,
+    isExpected: (etag: string) => boolean,
   ): Promise<QueueAnswer> {
     const { submit } = this.platform.pools;
     const chain = await installationChain(submit);
@@ -56,9 +60,12 @@ export class QueuesService {
     // Each turn but the last met somebody else's change between its look and its own.
     for (;;) {
       const standing = await queueStanding(submit, chain, name);
-      if (standing.paused === paused) return { queue: await this.one(name), receipt: standing.receipt };
-      const put = paused ? pauseIfUnchanged : resumeIfUnchanged;
-      const [written] = await put(submit, { ...change, seen: standing.seq });
+      if (!isExpected(standing.etag)) throw new Problem('precondition_failed', standsOtherwise(name, standing));
+      if (standing.reason === (paused ? reason : null)) {
+        return { queue: await this.one(name), receipt: standing.receipt };
+      }
+      const put = paused ? pausing(standing) : resumeIfUnchanged;
+      const [written] = await put(submit, { ...change, seen: standing });
       if (!written) continue;
       if (!paused) this.platform.bells.claimable.ring();
       return { queue: await this.one(name), receipt: written.receipt };
@@ -84,11 +91,21 @@ export class QueuesService {
       return {
         name: row.name,
         pause: pauseOf(row),
+        etag: row.etag,
         load: depth ? loadOf(row, depth) : null,
         workers: row.workers,
       };
     });
   }
+}
+
+function pausing({ reason }: QueueStanding) {
+  return reason === null ? pauseIfUnchanged : pauseAnewIfUnchanged;
+}
+
+function standsOtherwise(name: string, { reason, etag }: QueueStanding): string {
+  const standing = reason === null ? 'is not paused' : `is paused: ${reason}`;
+  return `queue ${name} ${standing}; its ETag is ${etag}`;
 }
 
 function pauseOf({ at, by, byName, reason }: QueueRow): Pause | null {

@@ -992,7 +992,7 @@ export const MUTATIONS = [
     'if (response.body === null)',
   ]),
   mutation('client: a queue that nobody serves is silent', 'src/cli/follow.ts', CLI_WAITS, [
-    '    if (line !== undefined) await session.note(line);\n',
+    '    if (line !== undefined) await session.note(line, whyHint(run.id));\n',
     '',
   ]),
   mutation('client: nobody is asked twice whether to cancel', 'src/cli/wait.ts', CLI_CTRL_C, [
@@ -2521,8 +2521,32 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('a late resume undoes a pause', QUEUE_SQL, 'test/runs/queues.contract.spec.ts', [
-    '        and ${isUnchanged(sql, change)}\n',
+    '        and ${etag(sql)} = ${change.seen.etag}\n',
     '',
+  ]),
+  mutation('of two reasons for a pause one is lost', QUEUE_SQL, 'test/runs/queues.contract.spec.ts', [
+    '        and ${etag(sql)} = ${seen.etag}\n',
+    '',
+  ]),
+  mutation('a pause does not take another reason', 'src/runs/queues.service.ts', 'test/runs/queues.api.spec.ts', [
+    'if (standing.reason === (paused ? reason : null)) {',
+    'if ((standing.reason !== null) === paused) {',
+  ]),
+  mutation('a queue is changed whatever If-Match says', 'src/runs/queues.service.ts', 'test/runs/queues.api.spec.ts', [
+    '!isExpected(standing.etag)',
+    '!isExpected(standing.etag) && reason === undefined',
+  ]),
+  mutation('nonsense in If-Match is no condition', 'src/platform/http/if-match.ts', 'test/runs/queues.api.spec.ts', [
+    "if (!LIST.test(given)) throw new Problem('malformed_request', 'If-Match must be *, or ETags in double quotes');",
+    'if (!LIST.test(given)) return () => true;',
+  ]),
+  mutation('a weak tag counts as a strong one', 'src/platform/http/if-match.ts', 'test/runs/queues.api.spec.ts', [
+    'tags.includes(etag)',
+    "tags.some((tag) => tag.replace('W/', '') === etag)",
+  ]),
+  mutation('who paused, when and why does not make an ETag', QUEUE_SQL, 'test/runs/queues.api.spec.ts', [
+    "extract(epoch from at) || ' ' || by || ' ' || reason",
+    "'x' || by",
   ]),
   mutation('a resume lets all queues go on', QUEUE_SQL, 'test/runs/queues.contract.spec.ts', [
     'where name = ${change.name}\n        and',
@@ -2549,8 +2573,12 @@ export const MUTATIONS = [
     'owner.paused === undefined',
   ]),
   mutation('a pause is not recorded', QUEUE_SQL, 'test/runs/queues.api.spec.ts', [
-    "recorded(sql, 'queue.paused', change)",
-    "recorded(sql, 'queue.resumed', change)",
+    "-- paused already\n      returning name\n    )\n    ${recorded(sql, 'queue.paused', change)}",
+    "-- paused already\n      returning name\n    )\n    ${recorded(sql, 'queue.resumed', change)}",
+  ]),
+  mutation('another reason for a pause is not recorded', QUEUE_SQL, 'test/runs/queues.api.spec.ts', [
+    "= ${seen.etag}\n      returning name\n    )\n    ${recorded(sql, 'queue.paused', change)}",
+    "= ${seen.etag}\n      returning name\n    )\n    ${recorded(sql, 'queue.resumed', change)}",
   ]),
 
   // What is told of a process -----------------------------------------------------------------------------------------
@@ -2995,7 +3023,7 @@ export const MUTATIONS = [
       'a list by state reads all runs',
       ['cross join lateral (select * from runs where id = w.id offset 0) r', 'join runs r on r.id = w.id'],
     ],
-    ['a list ends where its walk did', ['(await endOfWalk(pool, search)) ?? null', 'null']],
+    ['a list ends where its walk did', [': seen.find(({ isEnd }) => isEnd)', ': undefined']],
     [
       'a list by state takes all states together',
       ['       order by created_at desc, run_id desc limit ${length})', ')'],
@@ -3396,7 +3424,105 @@ export const MUTATIONS = [
       'completion.process',
       ["    if [[ -n $want ]]; then want=''; continue; fi", "    want=''"],
     ],
+    [
+      'top hears no key while it looks',
+      'top.ts',
+      'top.process',
+      ['delay(intervalMs).then(() => look(session))', 'delay(intervalMs)'],
+      ['standing = standingOf(await next);', 'standing = standingOf(await look(session));'],
+    ],
+    [
+      'top lets a retry write across its screen',
+      'session.ts',
+      'top.process',
+      ['(failure) => this.tellRetry(failure)', '({ message }) => this.note(`${message}; trying again`)'],
+    ],
+    ['SIGQUIT leaves the screen as it is', 'full-screen.ts', 'top.process', [", 'SIGQUIT'", '']],
+    [
+      'a screen is not given back without the mode of its terminal',
+      'full-screen.ts',
+      'full-screen.unit',
+      ['    this.output.write(LEAVE);', '    this.input.setRawMode(false);\n    this.output.write(LEAVE);'],
+    ],
+    [
+      'a key leaves its listener behind',
+      'full-screen.ts',
+      'full-screen.unit',
+      ["signal.removeEventListener('abort', wake);", ''],
+    ],
+    [
+      'a profile is changed as it was before the token was read',
+      'config.ts',
+      'profiles.process',
+      [
+        'const given = await tokenIn(',
+        'const { current, named } = readProfiles(folder);\n  const given = await tokenIn(',
+      ],
+      ['({ current, named }) => {\n    const profile', '() => {\n    const profile'],
+    ],
+    [
+      'profiles are changed in spite of a lock',
+      'profiles.ts',
+      'profiles.process',
+      ["await open(lock, 'wx', 0o600)", "await open(lock, 'w', 0o600)"],
+    ],
+    [
+      'bash takes the name of a file for a pattern',
+      'completion-bash.ts',
+      'completion.process',
+      ['_capstan_reply < <(compgen $flag -- "$cur")', 'COMPREPLY=($(compgen $flag -- "$cur"))'],
+    ],
   ].map(([name, file, spec, ...edits]) =>
     mutation(`client: ${name}`, `src/cli/${file}`, `test/cli/${spec}.spec.ts`, ...edits),
   ),
+
+  // Parts of what is changed by filter, and requests that are sent again ---------------------------------------------
+  mutation('of one that is come past twice two reruns are made', BULK, 'test/runs/bulk.contract.spec.ts', [
+    'const ids = [...found];',
+    'const ids = [...found, ...[...found].slice(1)];',
+  ]),
+  mutation('a rerun goes on where its search ended', BULK, 'test/runs/bulk.contract.spec.ts', [
+    'next: next && placeBehind(inputs),',
+    'next,',
+  ]),
+  mutation('a cancel that fails on its way forgets what it did', BULK, 'test/runs/bulk.contract.spec.ts', [
+    'place === after || !mayPass(error)) throw error;',
+    'place === after || error) throw error;',
+  ]),
+  mutation('an equal request loses the key of what it made', SUBMIT, BATCH_KEYS, [
+    '      and run_ids = ${runIds as string[]}::uuid[]                        -- an equal one may have made runs meanwhile',
+    '',
+  ]),
+  mutation('an item that was refused is one that was removed', BATCHES, KEY_FAULTS, [
+    'const isRefused = !made.has(run.id) &&',
+    'const isRefused = false && !made.has(run.id) &&',
+  ]),
+  mutation('who had the id before is the item that was refused', SUBMIT, KEY_FAULTS, [
+    `\n      and e.claim::jsonb #>> '{payload,specDigest}' = i."specDigest"     -- not of whoever had the id before`,
+    '',
+  ]),
+  mutation('a first cancel that is sent again means what is newer', 'src/client/client.ts', CLIENT_REQUESTS, [
+    'return { ...filter, createdBefore: new Date(Date.parse(createdAt) + 1).toISOString() };',
+    'return filter;',
+  ]),
+  mutation('a filter that names nothing means all that is there', 'src/client/client.ts', CLIENT_REQUESTS, [
+    'if (Object.values(filter).every((member) => member === undefined)) return filter;',
+    '',
+  ]),
+  mutation('a key leaves no room for its parts', 'src/client/client.ts', CLIENT_REQUESTS, [
+    'if (headerText(idempotencyKey).length > MAX_KEY_BYTES_OF_PARTS) {',
+    'if (idempotencyKey.length > MAX_KEY_BYTES_OF_PARTS) {',
+  ]),
+  mutation('a signal lets go of a body', TRANSPORT, CLIENT_REQUESTS, [
+    'const ends = signal === undefined ? clock.signal : AbortSignal.any([signal, clock.signal]);',
+    'const ends = clock.signal;',
+  ]),
+  mutation('a request is collected while its body is read', 'src/client/raw.ts', CLIENT_REQUESTS, [
+    '      if (response.body !== null) REQUESTS.set(response.body, request);\n',
+    '',
+  ]),
+  mutation('long work that breaks off is given up', TRANSPORT, CLIENT_REQUESTS, [
+    'if (tries === 1 && tryMs > TRY_MS && nowMs - begunMs < tryMs) begunMs = nowMs;',
+    '',
+  ]),
 ];

@@ -13,6 +13,8 @@ afterAll(() => surface.close());
 
 const INSTANT = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const REASON = 'the database is moving';
+const OPEN = '"open"';
+const ETAG = expect.stringMatching(/^"[0-9a-f]{32}"$/);
 
 /** A surface with a queue of its own. */
 const apart = (): Surface => ({ ...surface, queue: `q-${newId()}` });
@@ -60,6 +62,7 @@ describe('a list of queues', () => {
     expect(await shown(own.queue)).toEqual({
       name: own.queue,
       paused: null,
+      etag: OPEN,
       depth: 2,
       depthIsEstimate: false,
       oldestPendingAt: second.createdAt,
@@ -79,12 +82,13 @@ describe('a list of queues', () => {
     await session.query(`update workers set lease_until = now() - interval '1 hour' where id = $1`, [holder.id]);
     await pause(paused.queue);
     const nothing = { depth: 0, depthIsEstimate: false, oldestPendingAt: null, running: 0, workers: 0 };
-    expect(await shown(served.queue)).toEqual({ ...nothing, name: served.queue, paused: null, workers: 1 });
-    expect(await shown(busy.queue)).toEqual({ ...nothing, name: busy.queue, paused: null, running: 1 });
+    expect(await shown(served.queue)).toEqual({ ...nothing, name: served.queue, paused: null, etag: OPEN, workers: 1 });
+    expect(await shown(busy.queue)).toEqual({ ...nothing, name: busy.queue, paused: null, etag: OPEN, running: 1 });
     expect(await shown(paused.queue)).toEqual({
       ...nothing,
       name: paused.queue,
       paused: { at: INSTANT, by: expect.stringMatching(/^tok_/), byName: expect.any(String), reason: REASON },
+      etag: ETAG,
     });
   });
 
@@ -141,6 +145,7 @@ describe('a list of queues', () => {
       ...unknown,
       name: served.queue,
       paused: null,
+      etag: OPEN,
       workers: 1,
     });
     await pause(busy.queue);
@@ -176,7 +181,7 @@ describe('a pause', () => {
     const paused = await pause(queue);
     expect(paused.status).toBe(200);
     expect(paused.json).toMatchObject({ name: queue, paused: { at: INSTANT, reason: REASON } });
-    const again = await pause(queue, 'for another reason');
+    const again = await pause(queue);
     expect(again.json).toEqual(paused.json);
     expect(again.headers['audit-receipt']).toBe(paused.headers['audit-receipt']);
     const resumed = await put(queue, { paused: false, reason: 'it has moved' });
@@ -191,11 +196,27 @@ describe('a pause', () => {
     ]);
     const second = await pause(queue, 'again');
     expect(second.json.paused).toMatchObject({ reason: 'again' });
-    expect((await pause(queue)).headers['audit-receipt']).toBe(second.headers['audit-receipt']);
+    expect((await pause(queue, 'again')).headers['audit-receipt']).toBe(second.headers['audit-receipt']);
     expect((await resume(queue)).json.paused).toBeNull();
     expect(await entriesOf(queue)).toHaveLength(4);
     const { json } = await surface.send({ path: `/v1/audit?chain=installation&object=${queue}` });
     expect(json.items).toHaveLength(4);
+  });
+
+  it('for another reason takes the place of the one before: another entry and receipt, of who asked and when', async () => {
+    const { queue } = apart();
+    const first = await pause(queue, 'first');
+    const second = await pause(queue, 'second');
+    expect(second.json.paused).toMatchObject({ at: INSTANT, reason: 'second' });
+    expect(second.json.paused.at >= first.json.paused.at).toBe(true);
+    expect(second.headers['audit-receipt']).not.toBe(first.headers['audit-receipt']);
+    expect((await pause(queue, 'second')).headers['audit-receipt']).toBe(second.headers['audit-receipt']);
+    expect((await shown(queue))?.paused).toEqual(second.json.paused);
+    const entry = { action: 'queue.paused', principal: second.json.paused.by };
+    expect(await entriesOf(queue)).toEqual([
+      expect.objectContaining({ ...entry, reason: 'first' }),
+      expect.objectContaining({ ...entry, reason: 'second' }),
+    ]);
   });
 
   it('that nobody made is undone without a word: no receipt, no entry', async () => {
@@ -284,5 +305,87 @@ describe('a pause', () => {
     const { queue } = apart();
     expect((await put(`${queue}?force=1`, { paused: true, reason: REASON })).status).toBe(422);
     expect(await shown(queue)).toBeUndefined();
+  });
+});
+
+describe('the ETag of a queue', () => {
+  const putIf = (match: string, queue: string, json: object) => put(queue, json, { headers: { 'if-match': match } });
+
+  it('is the same where it is listed and where it was put, as long as its pause is, whatever waits there', async () => {
+    const { queue } = apart();
+    await submit(queue);
+    expect(await shown(queue)).toMatchObject({ etag: OPEN });
+    const first = await pause(queue, 'first');
+    expect(first.headers.etag).toEqual(ETAG);
+    expect(first.json.etag).toBe(first.headers.etag);
+    await submit(queue);
+    const listed = await shown(queue);
+    expect(listed).toMatchObject({ etag: first.headers.etag, depth: 2 });
+    const second = await pause(queue, 'second');
+    expect(second.headers.etag).toEqual(ETAG);
+    expect(second.headers.etag).not.toBe(first.headers.etag);
+    expect((await resume(queue)).headers.etag).toBe(OPEN);
+    expect((await pause(queue, 'first')).headers.etag, 'another pause').not.toBe(first.headers.etag);
+  });
+
+  it('in If-Match, alone, in a list, or as a star, lets a change through', async () => {
+    const { queue } = apart();
+    const { status, headers } = await putIf(OPEN, queue, { paused: true, reason: 'a' });
+    expect(status).toBe(200);
+    const list = `W/"x", "a,b",, ${headers.etag} ,`;
+    expect((await putIf(list, queue, { paused: true, reason: 'b' })).json.paused.reason).toBe('b');
+    const etag = (await shown(queue))?.etag;
+    expect((await putIf('*', queue, { paused: true, reason: 'c' })).json.paused.reason).toBe('c');
+    const other = await putIf(String(etag), queue, { paused: false });
+    expect(other.status).toBe(412);
+    expect((await putIf('*', queue, { paused: false })).json.paused).toBeNull();
+  });
+
+  it('that is another than If-Match says refuses whatever was asked, and nothing changes', async () => {
+    const { queue } = apart();
+    const paused = await pause(queue, 'first');
+    const etag = paused.headers.etag ?? '';
+    for (const match of [OPEN, '""', '"x", "y"', `W/${etag}`, etag.toUpperCase().replace(/[0-9]/g, '9')]) {
+      for (const json of [{ paused: true, reason: 'first' }, { paused: true, reason: 'second' }, { paused: false }]) {
+        const answer = await putIf(match, queue, json);
+        expect([answer.status, answer.json.code], match).toEqual([412, 'precondition_failed']);
+        expect(answer.json.detail).toBe(`queue ${queue} is paused: first; its ETag is ${etag}`);
+        expect(answer.headers['audit-receipt']).toBeUndefined();
+      }
+    }
+    expect(await shown(queue)).toMatchObject({ paused: paused.json.paused });
+    expect(await entriesOf(queue)).toHaveLength(1);
+    await resume(queue);
+    expect((await putIf(etag, queue, { paused: false })).json).toMatchObject({
+      code: 'precondition_failed',
+      detail: `queue ${queue} is not paused; its ETag is "open"`,
+    });
+  });
+
+  it.each([
+    '',
+    'open',
+    '"open',
+    'w/"x"',
+    '*, "open"',
+    '"a" "b"',
+    ',',
+    `${'"a",'.repeat(1_000)}x`,
+    `"a"${' '.repeat(3_000)}x`,
+  ])('is not what If-Match has: %s', async (match) => {
+    const { queue } = apart();
+    const { status, json } = await putIf(match, queue, { paused: true, reason: REASON });
+    expect({ status, code: json.code }).toEqual({ status: 400, code: 'malformed_request' });
+    expect(await shown(queue)).toBeUndefined();
+  });
+
+  it('of two who change what both saw lets one through', async () => {
+    const { queue } = apart();
+    const etag = (await pause(queue)).headers.etag ?? '';
+    const answers = await Promise.all(['a', 'b'].map((reason) => putIf(etag, queue, { paused: true, reason })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 412]);
+    const winner = answers.find(({ status }) => status === 200);
+    expect((await shown(queue))?.paused).toEqual(winner?.json.paused);
+    expect(await entriesOf(queue)).toHaveLength(2);
   });
 });

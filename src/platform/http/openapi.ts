@@ -91,7 +91,8 @@ function completeOperation(operation: Operation, schemas: Record<string, Mutable
   for (const [status, response] of Object.entries(operation.responses)) {
     addExample(response, schemas);
     if ('x-entry' in operation && status.startsWith('2')) {
-      response.headers = { 'Audit-Receipt': { $ref: '#/components/headers/AuditReceipt' } };
+      const own = response.headers as object | undefined;
+      response.headers = { ...own, 'Audit-Receipt': { $ref: '#/components/headers/AuditReceipt' } };
     }
   }
 }
