@@ -16,13 +16,20 @@ export function failureOf(error: unknown, target: Target): unknown {
 
 /** A refusal, or an answer that didn't come. */
 export function troubleOf(error: CapstanProblem | NoConnection, target: Target): Failure {
-  if (error instanceof NoConnection) return noConnection(error.message, ...waysAround(error.code));
+  if (error instanceof NoConnection)
+    return noConnection(error.message, ...profileHint(target), ...waysAround(error.code));
   return new Failure('unable', error.document, nextSteps(error.document, target));
 }
 
 /** The server can't be reached or heard out; `detail` says how. */
 export function noConnection(detail: string, ...hints: readonly string[]): Failure {
   return new Failure('unable', { title: 'no connection', detail, code: NO_CONNECTION }, hints);
+}
+
+function profileHint({ passedOver, tokenSource }: Target): string[] {
+  if (passedOver === undefined) return [];
+  const [name] = tokenSource.split(' ');
+  return [`profile ${passedOver} was passed over, because ${name} is set; take it: --profile ${passedOver}`];
 }
 
 function waysAround(code: string): string[] {

@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import { addQuietOption, type ClientCommands } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { wrongUsage } from './failure.js';
-import { instant } from './filters.js';
+import { checkSpan, instant } from './filters.js';
 import { idIn } from './ids.js';
 import { integer } from './launch-options.js';
 import type { Column, Field } from './print.js';
@@ -144,6 +144,7 @@ function rowOf({ seq, at, action, principal, principalName, object }: AuditEntry
 async function listAudit(session: Session, options: ListOptions): Promise<number> {
   const { api, isJson, printer } = session;
   const { action, principal, object, after, before, installation, limit = DEFAULT_LIMIT, all = false } = options;
+  checkSpan(after, before);
   const run = options.run === undefined ? undefined : idIn([options.run]);
   const filter = queryOf({ action, principal, object, run, after, before }, installation);
   const { items, next } = await api.auditEntries(filter, all ? Number.POSITIVE_INFINITY : limit);

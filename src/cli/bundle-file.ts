@@ -1,6 +1,7 @@
 /** A bundle on its way from the server into a file. Invariant: what stands under the file's name is the whole of it. */
-import { open, rename, stat, unlink, writeFile } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { Failure } from './failure.js';
+import { errorCode, replaceFile } from './whole-file.js';
 
 export interface BundleFile {
   readonly bytes: Buffer;
@@ -17,25 +18,16 @@ export async function readBundleFile(response: Response): Promise<BundleFile> {
   return { bytes, name, receipt: headers.get('audit-receipt') };
 }
 
-/** Writes beside the file and moves there once all of it is on the disk. Fails with `unable`. */
+/** Fails with `unable`. */
 export async function writeWhole(path: string, bytes: Uint8Array, mayReplace: boolean): Promise<void> {
   const found = await stat(path).catch(() => undefined);
   if (found?.isFile() && !mayReplace) throw cannotWrite(path, 'it exists already', 'name another: -o FILE');
-  const draft = `${path}.part-${process.pid}`;
   try {
     // A device or a pipe is written to, not replaced.
-    if (found && !found.isFile()) return await writeFile(path, bytes);
-    const file = await open(draft, 'wx');
-    try {
-      await file.writeFile(bytes);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(draft, path);
+    if (found && !found.isFile()) await writeFile(path, bytes);
+    else await replaceFile(path, bytes);
   } catch (error) {
-    await unlink(draft).catch(() => undefined);
-    throw cannotWrite(path, error instanceof Error && 'code' in error ? String(error.code) : String(error));
+    throw cannotWrite(path, errorCode(error));
   }
 }
 

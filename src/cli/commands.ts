@@ -2,7 +2,7 @@
  * How a client command is declared: its name, its line of help and what it does; the options that all of them share,
  * errors and Ctrl-C are added here.
  */
-import { Command, CommanderError, Option } from 'commander';
+import { Argument, Command, CommanderError, Option } from 'commander';
 import { advised } from './advice.js';
 import { Failure, wrongUsage } from './failure.js';
 import { commandHelp } from './help.js';
@@ -136,6 +136,18 @@ function addJsonOption(command: Command): void {
 /** For a command that makes or lists things. */
 export function addQuietOption(command: Command): Command {
   return command.option('-q, --quiet', 'ids alone, one a line, or nothing');
+}
+
+/** For what lists by its bare name: `list` behind it says so in a word. */
+export function addListOperand(command: Command, usage: string): void {
+  const list = new Argument('[list]').argParser((word: string) => {
+    if (word === 'list') return word;
+    const name = command.name();
+    const hints = word.startsWith('run_') ? ['one run: capstan show ID'] : [];
+    throw wrongUsage(`${name}: unknown command '${word}'`, ...hints, `see: capstan ${name} --help`);
+  });
+  list.argChoices = ['list'];
+  command.addArgument(list).usage(usage);
 }
 
 function isQuietable({ options }: Command): boolean {

@@ -41,6 +41,12 @@ const ENGINE = `_capstan() {
   fi
 }
 
+# Each line is one word, whatever is in it; mapfile came with bash 4.
+_capstan_reply() {
+  local line
+  while IFS= read -r line; do COMPREPLY+=("$line"); done
+}
+
 _capstan_offer() {
   local kind=\${1%% *} words='' head=''
   [[ $1 == *' '* ]] && words=\${1#* }
@@ -48,13 +54,12 @@ _capstan_offer() {
     list)
       # The words in front of the last comma stay as they are.
       if [[ $cur == *,* ]]; then head=\${cur%,*},; fi
-      COMPREPLY=($(compgen -P "$head" -W "$words" -- "\${cur##*,}")) ;;
-    words) COMPREPLY=($(compgen -W "$words" -- "$cur")) ;;
-    profile) COMPREPLY=($(compgen -W "$("\${COMP_WORDS[0]}" config list --quiet 2>/dev/null)" -- "$cur")) ;;
+      _capstan_reply < <(compgen -P "$head" -W "$words" -- "\${cur##*,}") ;;
+    words) _capstan_reply < <(compgen -W "$words" -- "$cur") ;;
+    profile) _capstan_reply < <(compgen -W "$("\${COMP_WORDS[0]}" config list --quiet 2>/dev/null)" -- "$cur") ;;
     file | files | command | dir)
       local flag=-f; [[ $kind == dir ]] && flag=-d; [[ $kind == command ]] && flag=-c
-      local IFS=$'\\n'
-      COMPREPLY=($(compgen $flag -- "$cur"))
+      _capstan_reply < <(compgen $flag -- "$cur")
       [[ $kind == command ]] || compopt -o filenames 2>/dev/null ;;
   esac
 }

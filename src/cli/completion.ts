@@ -12,7 +12,8 @@ const SCRIPTS = { bash: bashScript, zsh: zshScript } as const;
 
 /** Of all that `root` has when it is asked. */
 export function addCompletionCommand(commands: ClientCommands, root: Command): void {
-  const shell = new Argument('<shell>', 'the shell that is to complete').choices(Object.keys(SCRIPTS));
+  const shell = new Argument('[shell]', 'the shell that is to complete');
+  shell.argChoices = Object.keys(SCRIPTS);
   commands
     .addLocal('completion', 'complete with TAB', (session, [name = '']) => print(session, root, name))
     .description('Print a script that completes commands, options, their values, profiles and files.')
@@ -28,7 +29,10 @@ export function addCompletionCommand(commands: ClientCommands, root: Command): v
 }
 
 async function print({ isJson, shell }: Session, root: Command, name: string): Promise<number> {
+  if (name !== 'bash' && name !== 'zsh') {
+    throw wrongUsage('completion: expected bash or zsh', 'see: capstan completion --help');
+  }
   if (isJson) throw wrongUsage('completion prints a script, not JSON');
-  await shell.stdout.write(SCRIPTS[name === 'zsh' ? 'zsh' : 'bash'](shapeOf(root)));
+  await shell.stdout.write(SCRIPTS[name](shapeOf(root)));
   return EXIT_CODES.done.code;
 }

@@ -5,7 +5,7 @@ import { checked, fromFile, serverUrl, type TargetOptions, targetOf } from './cr
 import { EXIT_CODES } from './exit-codes.js';
 import { Failure, wrongUsage } from './failure.js';
 import type { Column } from './print.js';
-import { type Profile, profileCalled, profileName, profilesFile, readProfiles, writeProfiles } from './profiles.js';
+import { changeProfiles, type Profile, profileCalled, profileName, profilesFile, readProfiles } from './profiles.js';
 import type { Session } from './session.js';
 
 interface SetOptions extends TargetOptions {
@@ -60,27 +60,35 @@ function folderOf({ shell }: Session): string {
 async function setProfile(session: Session, [text = '']: readonly string[], options: SetOptions): Promise<number> {
   const name = profileName(text);
   const folder = folderOf(session);
-  const { current, named } = readProfiles(folder);
-  const before = named.get(name);
+  // However long it takes to type a token, what is changed is what stands there afterwards.
   const given = await tokenIn(session, options);
-  const url = options.url ?? before?.url;
-  if (url === undefined) {
-    throw wrongUsage(`profile ${name} is new: --url URL is missing`, `see: capstan config set --help`);
-  }
-  if (options.url === undefined && given === undefined) throw wrongUsage('nothing to set: --url, --token-file …');
-  const { origin } = serverUrl(url, '--url');
-  // A token is for the host that it was given for.
-  const kept = before !== undefined && serverUrl(before.url, name).origin === origin ? before.token : null;
-  const profile: Profile = { url, token: given ?? kept };
-  await writeProfiles(folder, { current: current ?? name, named: new Map([...named, [name, profile]]) });
+  const { before, after } = await changeProfiles(folder, ({ current, named }) => {
+    const profile = changed(name, named.get(name), options.url, given);
+    return { current: current ?? name, named: new Map([...named, [name, profile]]) };
+  });
   await report(session, folder, name);
-  if (profile.token !== null) return EXIT_CODES.done.code;
-  const isLost = before?.token !== null && before !== undefined;
+  const now = profileCalled(after, name, name);
+  if (now.token !== null) return EXIT_CODES.done.code;
+  const old = before.named.get(name);
   await session.note(
-    isLost ? `its token was for ${new URL(before.url).origin}, and is gone` : `no token is kept for ${origin}`,
+    old !== undefined && old.token !== null
+      ? `its token was for ${new URL(old.url).origin}, and is gone`
+      : `no token is kept for ${new URL(now.url).origin}`,
     `give one: capstan config set ${name} --token-file FILE`,
   );
   return EXIT_CODES.done.code;
+}
+
+/** A token is for the host that it was given for. */
+function changed(name: string, before: Profile | undefined, newUrl?: string, newToken?: string): Profile {
+  const url = newUrl ?? before?.url;
+  if (url === undefined) {
+    throw wrongUsage(`profile ${name} is new: --url URL is missing`, `see: capstan config set --help`);
+  }
+  if (newUrl === undefined && newToken === undefined) throw wrongUsage('nothing to set: --url, --token-file …');
+  const { origin } = serverUrl(url, '--url');
+  const kept = before !== undefined && serverUrl(before.url, name).origin === origin ? before.token : null;
+  return { url, token: newToken ?? kept };
 }
 
 async function tokenIn({ shell }: Session, { tokenFile, tokenStdin }: SetOptions): Promise<string | undefined> {
@@ -93,9 +101,10 @@ async function useProfile(session: Session, [name]: readonly string[], { none = 
   if ((name === undefined) !== none)
     throw wrongUsage('expected the name of a profile, or --none', 'look: capstan config list');
   const folder = folderOf(session);
-  const profiles = readProfiles(folder);
-  if (name !== undefined) profileCalled(profiles, name, name);
-  await writeProfiles(folder, { ...profiles, current: name ?? null });
+  await changeProfiles(folder, (profiles) => {
+    if (name !== undefined) profileCalled(profiles, name, name);
+    return { ...profiles, current: name ?? null };
+  });
   await report(session, folder, name ?? null);
   const { namesServer, profile } = clientSettings(session.shell.env);
   const over = namesServer ? 'CAPSTAN_URL or CAPSTAN_TOKEN' : profile === undefined ? undefined : 'CAPSTAN_PROFILE';
@@ -105,10 +114,11 @@ async function useProfile(session: Session, [name]: readonly string[], { none = 
 
 async function removeProfile(session: Session, [name = '']: readonly string[]): Promise<number> {
   const folder = folderOf(session);
-  const { current, named } = readProfiles(folder);
-  profileCalled({ current, named }, name, name);
-  const left = new Map([...named].filter(([other]) => other !== name));
-  await writeProfiles(folder, { current: current === name ? null : current, named: left });
+  await changeProfiles(folder, ({ current, named }) => {
+    profileCalled({ current, named }, name, name);
+    const left = new Map([...named].filter(([other]) => other !== name));
+    return { current: current === name ? null : current, named: left };
+  });
   await report(session, folder, null);
   return EXIT_CODES.done.code;
 }

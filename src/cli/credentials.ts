@@ -21,6 +21,8 @@ export interface Target {
   readonly token: string | undefined;
   /** Where the token came from, or that there is none: for a person who was refused. */
   readonly tokenSource: string;
+  /** The profile that would count, were it not for a token in the environment that names no server. */
+  readonly passedOver?: string;
 }
 
 export interface TargetOptions {
@@ -52,7 +54,8 @@ export function targetOf(options: TargetOptions, env: Environment): Choice {
   const { tokenFile } = options;
   if (tokenFile !== undefined) return { url, urlSource, ...fromFile(tokenFile, `--token-file ${tokenFile}`) };
   if (profile === undefined && (settings.token !== undefined || settings.tokenFile !== undefined)) {
-    return { url, urlSource, ...fromEnvironment(settings, env, url) };
+    const passedOver = env.CAPSTAN_URL || options.url !== undefined ? undefined : profileBehind(settings);
+    return { url, urlSource, ...(passedOver && { passedOver }), ...fromEnvironment(settings, env, url) };
   }
   const token = profile && tokenOf(profile, url);
   return { url, urlSource, ...(token ?? fromOwnServer(settings, env, url)) };
@@ -69,6 +72,16 @@ function chosenProfile(options: TargetOptions, settings: ClientSettings): Chosen
   const profiles = readProfiles(settings.configDir);
   if (settings.profile !== undefined) return chosen(profiles, settings.profile, `CAPSTAN_PROFILE=${settings.profile}`);
   return profiles.current === null ? undefined : chosen(profiles, profiles.current, 'the profile in use');
+}
+
+/** The name alone, for a remark: what is wrong with the profiles is no matter where they don't count. */
+function profileBehind({ profile, configDir }: ClientSettings): string | undefined {
+  try {
+    return profile ?? readProfiles(configDir).current ?? undefined;
+  } catch (error) {
+    if (error instanceof Failure) return undefined;
+    throw error;
+  }
 }
 
 function chosen(profiles: Profiles, name: string, source: string): Chosen {

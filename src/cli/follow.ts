@@ -53,7 +53,7 @@ export async function follow(session: Session, run: Run, options: FollowOptions)
   const untaken = async () => {
     await timing.delay(UNTAKEN_MS, done.signal);
     const line = done.signal.aborted ? undefined : waitingLine({ ...run, state });
-    if (line !== undefined) await session.note(line);
+    if (line !== undefined) await session.note(line, whyHint(run.id));
   };
   const limit = async () => {
     await longDelay(timing, options.limitMs ?? Number.POSITIVE_INFINITY, done.signal);
@@ -89,11 +89,20 @@ export function waitingLine({
 }
 
 function waitOver(id: string, state: string): Failure {
-  return new Failure('waitOver', {
-    title: 'wait time over',
-    detail: `${id} is ${state} and goes on`,
-    code: 'wait_over',
-  });
+  const hints = state === 'pending' || state === 'held' ? [whyHint(id)] : [];
+  return new Failure(
+    'waitOver',
+    {
+      title: 'wait time over',
+      detail: `${id} is ${state} and goes on`,
+      code: 'wait_over',
+    },
+    hints,
+  );
+}
+
+function whyHint(id: string): string {
+  return `see why: capstan why ${id}`;
 }
 
 /** What can be done about a run that somebody stopped waiting for. */

@@ -9,7 +9,7 @@ const EXAMPLES = [
   "capstan runs --state failed --after 24h --json | jq -r '.items[].id'",
 ];
 
-const OPTIONS = ['--json', '-q ids alone', '--url URL', '--token-file FILE', '--profile NAME'];
+const OPTIONS = ['--json', '-q (ids)', '--url URL', '--token-file FILE', '--profile NAME'];
 
 export function rootHelp(root: Command): string {
   const codes = Object.values(EXIT_CODES).map(({ code, means }) => `${code} ${means}`);
@@ -18,7 +18,7 @@ export function rootHelp(root: Command): string {
     '',
     ...inTwo(sectionsOf(root)),
     '',
-    ...flowed('Options: ', OPTIONS),
+    ...flowed('Most take: ', OPTIONS),
     ...flowed('Exit codes: ', codes),
     ...EXAMPLES.map((line, index) => `${index === 0 ? 'Examples: ' : ' '.repeat(10)}${line}`),
     '',

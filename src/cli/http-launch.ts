@@ -30,7 +30,7 @@ export function addHttpCommand(commands: ClientCommands): void {
       return submit(session, submissionOf('http', await specOf(session, args, options), options), options);
     })
     .usage('[METHOD] URL [options]')
-    .argument('<method>', 'the method (default: GET, with --data POST)')
+    .argument('[method]', 'the method (default: GET, with --data POST)')
     .argument('[url]')
     .option('-H, --header <header>', "'Name: value', or @FILE with one a line (repeatable)", collect)
     .option('-d, --data <data>', 'the body: text, @FILE, or - for our own input', once('--data'))
@@ -49,6 +49,8 @@ async function specOf(session: Session, args: readonly string[], options: HttpOp
   const { header = [], data, expect, follow } = options;
   const [first = '', second] = args;
   const url = second ?? first;
+  if (args.length === 0)
+    throw wrongUsage('http: expected a URL, such as https://example.org/health', 'see: capstan http --help');
   if (!/^https?:\/\/./i.test(url)) throw wrongUsage('expected a URL that begins with http:// or https://');
   const readers = [...header.filter((each) => each === '@-'), ...(data === '-' || data === '@-' ? [data] : [])];
   if (readers.length > 1) throw wrongUsage('standard input is read once: for one --header @- or for --data');

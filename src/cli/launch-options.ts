@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../kernel/duration.js';
 import { wrongUsage } from './failure.js';
+import { queueIn } from './ids.js';
 import type { Shell } from './shell.js';
 import { textIn } from './text-file.js';
 import type { WaitOptions } from './wait.js';
@@ -32,7 +33,7 @@ export function addLaunchOptions(command: Command, timeoutDefault = 'none'): Com
   const timeoutHelp = `at most, such as 15m (default: the worker's, else ${timeoutDefault})`;
   return command
     .option('--name <name>', 'what the run is called')
-    .option('--queue <queue>', 'queue it waits in (default: default)')
+    .option('--queue <queue>', 'queue it waits in (default: default)', (text) => queueIn(text, '--queue'))
     .option('--label <key=value>', 'label (repeatable)', pairs('--label'))
     .option('--timeout <duration>', timeoutHelp, duration)
     .option('--priority <n>', 'from -100 to 100, higher first (default: 0)', integer(-100, 100));
@@ -42,7 +43,7 @@ export function addToolOptions(command: Command): Command {
   return command
     .option('--env <key=value>', "variable of the tool's environment (repeatable)", pairs('--env'))
     .option('--stdin <file>', 'what the tool reads; - for our own (default: nothing)')
-    .option('--cwd <dir>', "absolute path there (default: the run's own folder)")
+    .option('--cwd <dir>', "absolute path there (default: the run's own folder)", absolute)
     .option('--success-code <n>', 'exit code that is a success (default: 0; repeatable)', codes);
 }
 
@@ -100,6 +101,11 @@ export function integer(min: number, max: number): (text: string) => number {
     if (value >= min && value <= max) return value;
     throw new InvalidArgumentError(`Expected an integer from ${min} to ${max}.`);
   };
+}
+
+function absolute(text: string): string {
+  if (text.startsWith('/')) return text;
+  throw wrongUsage("--cwd: expected an absolute path, on the worker's machine: it begins with /");
 }
 
 function codes(text: string, before: readonly number[] = []): readonly number[] {

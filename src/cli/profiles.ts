@@ -1,19 +1,22 @@
 /**
  * Profiles: servers under a name, each with the token for it, in one file of the user's. Invariants: nobody else can read
- * the file, or it isn't read; it is written whole or not at all; a token stands beside the one URL that it was given for.
+ * the file, or it isn't read; it is written whole or not at all, and no change undoes another; a token stands beside the one URL that it was given for.
  */
-import { randomUUID } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
-import { mkdir, open, realpath, rename, unlink } from 'node:fs/promises';
+import { mkdir, open, realpath, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { closest } from 'fastest-levenshtein';
 import { type Fields, isFields } from './decode.js';
 import { Failure, wrongUsage } from './failure.js';
+import { errorCode, replaceFile } from './whole-file.js';
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 const OTHERS = 0o077;
 /** Some ten thousand profiles. */
 const LIMIT_BYTES = 4 * 1024 * 1024;
+const LOCK_WAIT_MS = 3_000;
+const LOCK_LOOK_EVERY_MS = 20;
 
 export interface Profile {
   readonly url: string;
@@ -50,7 +53,7 @@ function textOf(path: string): string | undefined {
   try {
     file = openSync(path, 'r');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    const code = errorCode(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     throw unusable(`${path} cannot be read: ${code}`);
   }
@@ -116,26 +119,55 @@ export function profileCalled({ named }: Profiles, name: string, source: string)
   );
 }
 
-/** Fails with `unable`; then what stood there stands there still. */
-export async function writeProfiles(configDir: string, { current, named }: Profiles): Promise<void> {
-  const document = { current, profiles: Object.fromEntries(named) };
+interface Change {
+  readonly before: Profiles;
+  readonly after: Profiles;
+}
+
+/**
+ * Reads, changes and writes as one: whoever else changes them waits, and what stands there stays when `change` throws.
+ * Fails with `unable` when it can't be written.
+ */
+export async function changeProfiles(configDir: string, change: (before: Profiles) => Profiles): Promise<Change> {
+  await mkdir(configDir, { recursive: true, mode: 0o700 }).catch((error) =>
+    Promise.reject(unwritten(configDir, error)),
+  );
   // Some keep the file elsewhere and link to it.
   const path = await realpath(profilesFile(configDir)).catch(() => profilesFile(configDir));
-  const draft = `${path}.${randomUUID()}`;
+  const lock = `${path}.lock`;
+  await take(lock);
   try {
-    await mkdir(configDir, { recursive: true, mode: 0o700 });
-    const file = await open(draft, 'wx', 0o600);
-    try {
-      await file.writeFile(`${JSON.stringify(document, undefined, 2)}\n`);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(draft, path);
-  } catch (error) {
-    await unlink(draft).catch(() => undefined);
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    const detail = `cannot write ${profilesFile(configDir)}: ${code}`;
-    throw new Failure('unable', { title: 'profiles', detail, code: 'profiles' });
+    const before = readProfiles(configDir);
+    const after = change(before);
+    const document = { current: after.current, profiles: Object.fromEntries(after.named) };
+    const text = JSON.stringify(document, undefined, 2);
+    await replaceFile(path, `${text}\n`, 0o600).catch((error) => Promise.reject(unwritten(path, error)));
+    return { before, after };
+  } finally {
+    await unlink(lock);
   }
+}
+
+/** A change takes a moment: a lock that stands for long was left behind by a process that was killed. */
+async function take(lock: string): Promise<void> {
+  const giveUpAt = performance.now() + LOCK_WAIT_MS;
+  for (;;) {
+    try {
+      return await (await open(lock, 'wx', 0o600)).close();
+    } catch (error) {
+      if (errorCode(error) !== 'EEXIST') throw unwritten(lock, error);
+    }
+    if (performance.now() > giveUpAt) {
+      throw unable(`${lock} says that another capstan changes the profiles`, `if none does: rm ${lock}`);
+    }
+    await delay(LOCK_LOOK_EVERY_MS);
+  }
+}
+
+function unwritten(path: string, error: unknown): Failure {
+  return unable(`cannot write ${path}: ${errorCode(error)}`);
+}
+
+function unable(detail: string, ...hints: readonly string[]): Failure {
+  return new Failure('unable', { title: 'profiles', detail, code: 'profiles' }, hints);
 }

@@ -1,8 +1,9 @@
 /** `queues`: what waits where; `queues pause` and `resume`: nothing is taken out of one, and again. */
 import type { Answer } from './api.js';
-import { addQuietOption, type ClientCommands, once } from './commands.js';
+import { addListOperand, addQuietOption, type ClientCommands, once } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
-import { wrongUsage } from './failure.js';
+import { Failure } from './failure.js';
+import { queueIn } from './ids.js';
 import type { Column, Field } from './print.js';
 import type { Queue } from './resources.js';
 import type { Session } from './session.js';
@@ -34,6 +35,7 @@ export function addQueuesCommands(commands: ClientCommands): void {
     )
     .argument('<queue>', 'its name')
     .option('--reason <text>', 'why, for the record', once('--reason'));
+  addListOperand(queues, '[list|COMMAND] [options]');
   for (const command of [queues, paused, resumed]) addQuietOption(command);
 }
 
@@ -82,22 +84,37 @@ async function listQueues(session: Session): Promise<number> {
 }
 
 async function pause(session: Session, name: string, reason: string): Promise<number> {
-  const queue = await session.api.pauseQueue(named(name), reason);
+  const queue = await session.api.pauseQueue(queueIn(name), reason);
   const code = await report(session, queue);
   const { paused } = queue.value;
   if (paused && paused.reason !== reason) {
     await session.note(`it was paused before, by ${paused.byName}: ${paused.reason}; that reason stands`);
   }
+  await noteUnused(session, queue.value);
   return code;
 }
 
 async function resume(session: Session, name: string, reason: string | null): Promise<number> {
-  return report(session, await session.api.resumeQueue(named(name), reason));
+  return report(session, await session.api.resumeQueue(queueIn(name), reason));
 }
 
-function named(name: string): string {
-  if (name === '') throw wrongUsage('expected the name of a queue', 'look: capstan queues');
-  return name;
+/** A queue comes into being by its name being used: also by one that was mistyped. */
+async function noteUnused(session: Session, { name, depth, running }: Queue): Promise<void> {
+  const isIdle = depth === 0 && running === 0 && name !== 'default';
+  if (!isIdle || session.isJson || session.isQuiet) return;
+  try {
+    const workers = await session.api.workers();
+    if (workers.some(({ value }) => value.queues.includes(name))) return;
+  } catch (error) {
+    // It is paused, whether or not this can be told.
+    if (error instanceof Failure) return;
+    throw error;
+  }
+  await session.note(
+    `${name}: no run waits in it and no worker serves it by this name`,
+    'queues there are: capstan queues',
+    `undo: capstan queues resume ${name}`,
+  );
 }
 
 async function report(session: Session, { document, value }: Answer<Queue>): Promise<number> {

@@ -20,8 +20,9 @@ export function addRerunCommand(commands: ClientCommands): void {
       const [only = ''] = ids;
       if (ids.length === 1) return rerunOne(session, only, options);
       const { wait, waitLimit, idempotencyKey } = options;
-      if (wait || waitLimit !== undefined || idempotencyKey !== undefined) {
-        throw wrongUsage('--wait and --idempotency-key are for one run');
+      if (wait || waitLimit !== undefined) throw wrongUsage('--wait and --wait-limit are for one run');
+      if (filter === undefined && idempotencyKey !== undefined) {
+        throw wrongUsage('--idempotency-key is for one id, or for filters; of several ids each is a rerun of its own');
       }
       return filter === undefined ? rerunThese(session, ids) : rerunAll(session, filter, options);
     })

@@ -1,6 +1,6 @@
 /** `runs`, `show` and `events`: what there is, and what happened to it. */
 import { Option } from 'commander';
-import { addQuietOption, type ClientCommands } from './commands.js';
+import { addListOperand, addQuietOption, type ClientCommands } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { addFilterOptions, type FilterOptions, filterOf } from './filters.js';
 import { idIn } from './ids.js';
@@ -32,10 +32,12 @@ export function addRunsCommands(commands: ClientCommands): void {
       "\nExamples:\n  capstan runs --state failed,timed_out --after 24h --search 'nightly backup'" +
         "\n  capstan runs --label env=prod --json | jq -r '.items[].id'",
     );
+  addListOperand(runs, '[list] [options]');
   addQuietOption(addFilterOptions(runs))
     .addOption(new Option('--limit <n>', `how many (default: ${DEFAULT_LIMIT})`).argParser(integer(1, 1_000_000)))
     .addOption(new Option('--all', 'all of them').conflicts('limit'));
-  commands.add('show', 'show one run', (session, args) => show(session, idIn(args))).argument('<id>', 'the run');
+  const shown = commands.add('show', 'show one run', (session, args) => show(session, idIn(args)));
+  addQuietOption(shown.argument('<id>', 'the run'));
   commands
     .add('events', "list a run's events", (session, args, options: EventsOptions) =>
       listEvents(session, idIn(args), options),
@@ -79,9 +81,10 @@ async function listRuns(session: Session, _: readonly string[], options: RunsOpt
   return EXIT_CODES.done.code;
 }
 
-async function show({ api, isJson, printer }: Session, id: string): Promise<number> {
+async function show({ api, isJson, isQuiet, printer }: Session, id: string): Promise<number> {
   const { document, value } = await api.run(id);
   if (isJson) await printer.document(document);
+  else if (isQuiet) await printer.line(value.id);
   else await printer.facts(factsOf(value));
   return EXIT_CODES.done.code;
 }

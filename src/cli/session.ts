@@ -26,6 +26,8 @@ export class Session {
   readonly program: string;
   /** The answer to Ctrl-C: an exit code, or a failure with its words. A command that leaves something behind says so. */
   leave: () => Promise<number> = () => Promise.reject(interrupted());
+  /** What becomes of the news that a request has to be sent again. */
+  tellRetry: (failure: Failure) => Promise<void> = ({ message }) => this.note(`${message}; trying again`);
   private connected: Api | undefined;
   private progressFromMs: number;
 
@@ -78,7 +80,6 @@ export class Session {
 
   private connect(): Api {
     const { shell, options } = this;
-    const onRetry = (failure: Failure) => this.note(`${failure.message}; trying again`);
-    return new Api(new HttpClient(targetOf(options, shell.env), shell.timing, onRetry));
+    return new Api(new HttpClient(targetOf(options, shell.env), shell.timing, (failure) => this.tellRetry(failure)));
   }
 }

@@ -1,4 +1,5 @@
 /** Text that others chose, made fit for a terminal and for one field of a line. Pure. */
+import { closest, distance } from 'fastest-levenshtein';
 
 /** Control characters, line separators, and the marks that turn the direction of writing. */
 const STEERING = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
@@ -34,6 +35,12 @@ export function brief(value: unknown): string | null {
 /** An argument as a shell would need it quoted. */
 export function quoted(argument: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`;
+}
+
+/** ` Did you mean …?` when one of the words is near; what shares little with the text helps nobody. */
+export function nearest(text: string, words: readonly string[]): string {
+  const near = closest(text, words);
+  return distance(text, near) <= Math.max(1, Math.floor(near.length / 3)) ? ` Did you mean ${near}?` : '';
 }
 
 /** A count as people read it: `20,000`. */

@@ -96,15 +96,21 @@ async function printSection({ printer, shell }: Session, section: Section, isBeh
 async function watch(session: Session, screen: FullScreen, intervalMs: number): Promise<number> {
   // The first look fails as any other command does, and leaves the screen alone.
   let standing = standingOf(await look(session));
+  let trouble = '';
+  const redraw = () => draw(session, screen, standing, trouble, intervalMs);
   screen.enter();
   session.leave = async () => EXIT_CODES.done.code;
+  session.tellRetry = async ({ message }) => {
+    trouble = `${message}; trying again`;
+    await redraw();
+  };
   try {
-    for (let trouble = ''; ; ) {
-      const redraw = () => draw(session, screen, standing, trouble, intervalMs);
+    for (;;) {
       await redraw();
-      if (await pause(screen, intervalMs, redraw)) return EXIT_CODES.done.code;
+      const next = session.shell.timing.delay(intervalMs).then(() => look(session));
+      if (await isLeftBefore(next, screen, redraw)) return EXIT_CODES.done.code;
       try {
-        standing = standingOf(await look(session));
+        standing = standingOf(await next);
         trouble = '';
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
@@ -133,18 +139,15 @@ async function draw(
   screen.draw(await screenOf(head, sectionsOf(standing, Date.now()), size));
 }
 
-/** True when it is to end. Drawn anew when the size of the screen changes. */
-async function pause(screen: FullScreen, ms: number, redraw: () => Promise<void>): Promise<boolean> {
+/** True when it is to end, however long `next` may take. Drawn anew when the size of the screen changes. */
+async function isLeftBefore(next: Promise<unknown>, screen: FullScreen, redraw: () => Promise<void>): Promise<boolean> {
   const over = new AbortController();
-  const timer = setTimeout(() => over.abort(), ms);
-  try {
-    while (!over.signal.aborted) {
-      const key = await screen.key(over.signal);
-      if (key === 'q' || key === CTRL_C) return true;
-      if (!over.signal.aborted) await redraw();
-    }
-    return false;
-  } finally {
-    clearTimeout(timer);
+  const end = () => over.abort();
+  void next.then(end, end);
+  while (!over.signal.aborted) {
+    const key = await screen.key(over.signal);
+    if (key === 'q' || key === CTRL_C) return true;
+    if (!over.signal.aborted) await redraw();
   }
+  return false;
 }

@@ -1,6 +1,6 @@
 /** `workers`: who executes runs; `workers drain` and `undrain`: out of service, and back. */
 import type { Answer } from './api.js';
-import { addQuietOption, type ClientCommands } from './commands.js';
+import { addListOperand, addQuietOption, type ClientCommands } from './commands.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { Failure, interrupted, wrongUsage } from './failure.js';
 import { isWorkerId } from './ids.js';
@@ -34,6 +34,7 @@ export function addWorkersCommands(commands: ClientCommands): void {
   const undrained = commands
     .add('workers undrain', 'let it take runs again', (session, [worker = '']) => undrain(session, worker))
     .argument('<worker>', 'its id, or its name when one worker alone has it');
+  addListOperand(workers, '[list|COMMAND] [options]');
   for (const command of [workers, drained, undrained]) addQuietOption(command);
 }
 

@@ -62,6 +62,8 @@ const BUNDLE_TRY_MS = 280_000;
 const BUNDLE_TYPES = 'application/vnd.kordloom.loomseal+json, application/problem+json';
 /** Of how many runs one request makes new ones at most. */
 const RERUNS_AT_ONCE = 1_000;
+/** A key has up to 255. */
+const MAX_KEY_BYTES_OF_PARTS = 240;
 
 export class Capstan {
   /** Every route as the OpenAPI document has it, for what has no method here. Throws as the methods do. */
@@ -117,12 +119,16 @@ export class Capstan {
     return dataOf(this.raw.POST('/v1/runs/{id}/rerun', { params: { ...named(id).params, ...params }, signal }));
   }
 
-  /** Cancels all that match, however many; `dryRun` only counts them. */
+  /** Cancels all that match by now, however many; `dryRun` only counts them. */
   async cancelRuns(filter: RunFilter, options: CallOptions & { readonly dryRun?: boolean } = {}): Promise<Canceled> {
-    const { signal, dryRun = false } = options;
+    const { signal } = options;
+    const [newest] = options.dryRun ? [] : await this.runs(filter, { signal }).toArray(1);
+    const meant = newest === undefined ? filter : upTo(newest, filter);
+    // Where nothing matches, only the filter is checked.
+    const dryRun = newest === undefined;
     const all = { matched: 0, canceled: 0, stopping: 0 };
     for (let cursor: string | null | undefined; cursor !== null; ) {
-      const body = { filter, dryRun, ...(cursor === undefined ? {} : { cursor }) };
+      const body = { filter: meant, dryRun, ...(cursor === undefined ? {} : { cursor }) };
       const part = await dataOf(this.raw.POST('/v1/runs/cancel', { body, signal }));
       all.matched += part.matched;
       all.canceled += part.canceled;
@@ -138,6 +144,11 @@ export class Capstan {
     options: MakingOptions & { readonly dryRun?: boolean; readonly limit?: number } = {},
   ): Promise<Reruns> {
     const { signal, dryRun = false, limit = Number.POSITIVE_INFINITY, idempotencyKey = crypto.randomUUID() } = options;
+    if (headerText(idempotencyKey).length > MAX_KEY_BYTES_OF_PARTS) {
+      throw new TypeError(
+        `idempotencyKey: expected at most ${MAX_KEY_BYTES_OF_PARTS} bytes: each part adds its number`,
+      );
+    }
     const all: Reruns = { matched: 0, items: [] };
     let cursor: string | null | undefined;
     for (let part = 1; cursor !== null && (all.items.length < limit || part === 1); part++) {
@@ -292,6 +303,15 @@ function baseOf(url: string | URL): URL {
   if (base.username !== '' || base.password !== '') throw new TypeError('url: a user or password in it is not taken');
   if (!base.pathname.endsWith('/')) base.pathname += '/';
   return base;
+}
+
+/**
+ * What matches a filter and isn't newer than the newest: a first part that is sent again begins at the newest once more,
+ * and what was submitted meanwhile isn't meant. A filter that names nothing stays one, and is refused.
+ */
+function upTo({ createdAt }: RunSummary, filter: RunFilter): RunFilter {
+  if (Object.values(filter).every((member) => member === undefined)) return filter;
+  return { ...filter, createdBefore: new Date(Date.parse(createdAt) + 1).toISOString() };
 }
 
 function named(id: string) {

@@ -13,6 +13,9 @@ export type RawClient = Client<paths>;
 const LONG_WORK = /^v1\/(runs\/(batch|cancel|rerun)|audit\/verify)($|\?)/;
 const LONG_TRY_MS = 90_000;
 
+/** The signal of a request follows its caller's while the request lives: as long as somebody may read the body. */
+const REQUESTS = new WeakMap<ReadableStream, Request>();
+
 /** `url` ends in a slash. */
 export function rawClient(transport: Transport, url: URL): RawClient {
   return createClient<paths>({ baseUrl: url.href, fetch: (request) => answerTo(transport, url, request) });
@@ -41,6 +44,7 @@ async function answerTo(transport: Transport, url: URL, request: Request): Promi
     const type = response.headers.get('content-type') ?? '';
     if (type.startsWith('text/event-stream')) {
       stopClock();
+      if (response.body !== null) REQUESTS.set(response.body, request);
       return response;
     }
     // Read here, so that a connection that breaks off on the way is another try.

@@ -212,7 +212,7 @@ export interface paths {
         get?: never;
         /**
          * Pause a queue, or resume it
-         * @description Idempotent: said again it changes nothing, the reason of a pause included. While a queue is paused its runs wait, in their order, and what runs goes on; runs are submitted to it as ever. A claim that is under way when the pause is answered may still take some. Any queue may be paused, one without runs too. For admins of the installation; others are answered 403.
+         * @description Idempotent: said again it changes nothing. A pause for another reason takes the place of the one before. While a queue is paused its runs wait, in their order, and what runs goes on; runs are submitted to it as ever. A claim that is under way when the pause is answered may still take some. Any queue may be paused, one without runs too. For admins of the installation; others are answered 403.
          */
         put: operations["putQueue"];
         post?: never;
@@ -277,7 +277,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel what matches a filter
-         * @description Runs that wait end at once, tools of running ones are stopped within seconds. It works for up to 25 s, newest first, in small steps that hold up nobody; what is submitted meanwhile is not meant. Each run has an audit entry.
+         * @description Runs that wait end at once, tools of running ones are stopped within seconds. It works for up to 25 s, newest first, in small steps that hold up nobody; what is submitted meanwhile is not meant. The same without a `cursor` begins at the newest again: with `createdBefore` it means no more when it is repeated. Each run has an audit entry.
          */
         post: operations["cancelRuns"];
         delete?: never;
@@ -906,7 +906,7 @@ export interface components {
             status: number;
             detail: string;
             /** @enum {string} */
-            code: "malformed_request" | "idempotency_key_invalid" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "chain_broken" | "id_conflict" | "run_ended" | "run_not_ended" | "worker_ended" | "worker_stopping" | "run_removed" | "body_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "invalid_input" | "idempotency_key_reused" | "too_many_streams" | "signing_key_missing" | "signing_key_superseded" | "internal" | "unavailable";
+            code: "malformed_request" | "idempotency_key_invalid" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "chain_broken" | "id_conflict" | "run_ended" | "run_not_ended" | "worker_ended" | "worker_stopping" | "run_removed" | "precondition_failed" | "body_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "invalid_input" | "idempotency_key_reused" | "too_many_streams" | "signing_key_missing" | "signing_key_superseded" | "internal" | "unavailable";
             errors?: {
                 /** @description JSON pointer into the body, or `?name` for a parameter. */
                 pointer: string;
@@ -929,6 +929,11 @@ export interface components {
             name: string;
             /** @description Null while runs are claimed out of it. */
             paused: components["schemas"]["Pause"] | null;
+            /**
+             * @description Of its pause, as `If-Match` takes it, quotes and all: numbers do not change it.
+             * @example "0f4c1d9a6f0b5f4f6f1f6a1f3f0e9a77"
+             */
+            etag: string;
             /**
              * @description Runs that are pending and due. Of all organizations; null for callers who are no admins of the installation.
              * @example 3
@@ -1168,7 +1173,7 @@ export interface components {
              */
             label?: string[] | string;
             /**
-             * @description The id of who made them.
+             * @description The id of the token that made them.
              * @example tok_01h455vb4pex5vsknk084sn02q
              */
             principal?: string;
@@ -1604,6 +1609,15 @@ export interface components {
         };
         /** @description `not_found`: Not found. */
         not_found: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `precondition_failed`: It is not as If-Match says. */
+        precondition_failed: {
             headers: {
                 [name: string]: unknown;
             };
@@ -2247,6 +2261,7 @@ export interface operations {
                      *             "byName": "admin",
                      *             "reason": "the database is moving"
                      *           },
+                     *           "etag": "\"0f4c1d9a6f0b5f4f6f1f6a1f3f0e9a77\"",
                      *           "depth": 3,
                      *           "depthIsEstimate": false,
                      *           "oldestPendingAt": "2030-01-31T08:00:00.000Z",
@@ -2277,7 +2292,10 @@ export interface operations {
     putQueue: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An `etag` of the queue, or several: while it has none of them nothing is changed. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Of any queue. */
                 name: string;
@@ -2299,6 +2317,8 @@ export interface operations {
             /** @description The queue is as it was asked to be. */
             200: {
                 headers: {
+                    /** @description Its `etag`. */
+                    ETag?: string;
                     "Audit-Receipt": components["headers"]["AuditReceipt"];
                     [name: string]: unknown;
                 };
@@ -2312,6 +2332,7 @@ export interface operations {
                      *         "byName": "admin",
                      *         "reason": "the database is moving"
                      *       },
+                     *       "etag": "\"0f4c1d9a6f0b5f4f6f1f6a1f3f0e9a77\"",
                      *       "depth": 3,
                      *       "depthIsEstimate": false,
                      *       "oldestPendingAt": "2030-01-31T08:00:00.000Z",
@@ -2326,6 +2347,7 @@ export interface operations {
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
             404: components["responses"]["not_found"];
+            412: components["responses"]["precondition_failed"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["unsupported_media_type"];
             422: components["responses"]["invalid_input"];
@@ -2354,7 +2376,7 @@ export interface operations {
                 origin?: "api" | "schedule" | "trigger" | "parent";
                 /** @description All of these: `key:value`. */
                 label?: string[] | string;
-                /** @description The id of who made them. */
+                /** @description The id of the token that made them. */
                 principal?: string;
                 /** @description The id of the run whose children they are. */
                 parent?: string;

@@ -66,7 +66,7 @@ export class Transport {
 
   /** `request` is asked anew for each try. Throws the last trouble when it didn't pass. */
   async send<T>(request: () => TransportRequest, read: ReadAnswer<T>): Promise<T> {
-    const begunMs = this.timing.monotonicMs();
+    let begunMs = this.timing.monotonicMs();
     const ownKey = crypto.randomUUID();
     for (let tries = 1; ; tries++) {
       const asked = request();
@@ -74,7 +74,11 @@ export class Transport {
       const attempt = await this.attempt(asked, ownKey, read);
       if ('value' in attempt) return attempt.value;
       this.hasReached ||= attempt.reached;
-      const elapsedMs = this.timing.monotonicMs() - begunMs;
+      const nowMs = this.timing.monotonicMs();
+      // Work that may take longer than patience lasts was no trouble until its first try failed before its time.
+      const { tryMs = TRY_MS } = asked;
+      if (tries === 1 && tryMs > TRY_MS && nowMs - begunMs < tryMs) begunMs = nowMs;
+      const elapsedMs = nowMs - begunMs;
       const { retryAfterMs } = attempt;
       const trouble = { tries, elapsedMs, retryAfterMs, reached: this.hasReached, patienceMs };
       // Where somebody has answered, a name that isn't found or a broken handshake is trouble of the network.
@@ -112,10 +116,10 @@ export class Transport {
     signal?.throwIfAborted();
     const clock = new AbortController();
     const timer = setTimeout(() => clock.abort(), tryMs);
-    const abort = () => clock.abort(signal?.reason);
-    signal?.addEventListener('abort', abort, { once: true });
+    // Lasts as long as the body does, which may be read after this try.
+    const ends = signal === undefined ? clock.signal : AbortSignal.any([signal, clock.signal]);
     try {
-      const response = await fetch(this.urlOf(request), { ...this.initOf(request, ownKey), signal: clock.signal });
+      const response = await fetch(this.urlOf(request), { ...this.initOf(request, ownKey), signal: ends });
       this.hasReached = true;
       if (!response.ok && !request.isWanted?.(response)) return await this.refusal(response);
       return { value: await read(response, () => clearTimeout(timer)) };
@@ -126,7 +130,6 @@ export class Transport {
       return { ...lost, retryAfterMs: undefined };
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener('abort', abort);
     }
   }
 

@@ -7,7 +7,7 @@ import type { Platform } from '../platform/platform.js';
 import { findSummaries } from './bulk.sql.js';
 import type { RunRow } from './read.sql.js';
 import type { RunMetrics } from './run.metrics.js';
-import { type EarlierKey, freeKey, type NewRun, type WholeKey } from './submit.sql.js';
+import { type EarlierKey, findMade, freeKey, type NewRun, type WholeKey } from './submit.sql.js';
 import {
   type Bearing,
   type Fate,
@@ -68,7 +68,8 @@ export class BatchService {
     const made = sent.length === 0 ? { fates: [] } : await this.make(sent, whole, chosenHere);
     const fates = 'fates' in made ? made.fates : await this.fatesBefore(incoming, made.earlier);
     if (whole && fates.length > 0 && fates.every((fate) => 'clash' in fate)) {
-      await this.turns.persist(() => freeKey(this.platform.pools.submit, whole));
+      const runIds = 'earlier' in made ? (made.earlier.runIds ?? []) : ids;
+      await this.turns.persist(() => freeKey(this.platform.pools.submit, { ...whole, runIds }));
     }
     const rest = fates.values();
     return this.answer(
@@ -130,13 +131,23 @@ export class BatchService {
     if (sent.some((fate) => 'made' in fate)) this.platform.bells.claimable.ring();
   }
 
-  /** What became of the items of a request that came before: what is not there any more was removed. */
+  /** What became of the items of a request that came before: what is not there was removed, or refused then. */
   private async fatesBefore(incoming: readonly (Incoming | Problem)[], earlier: EarlierKey): Promise<readonly Fate[]> {
     const before = incoming.flatMap((item, i) =>
       item instanceof Problem ? [] : [{ ...item.run, id: earlier.runIds?.[i] ?? item.run.id }],
     );
-    const fates = await this.turns.persist(() => lookUpSubmits(this.platform.pools.submit, before));
-    return fates.map((fate, i) => ('again' in fate ? { removed: encodeId('run', before[i]?.id ?? '') } : fate));
+    const { submit } = this.platform.pools;
+    const fates = await this.turns.persist(() => lookUpSubmits(submit, before));
+    const missing = before.filter((_, i) => fates[i] && 'again' in fates[i]);
+    const made = missing.length === 0 ? new Set() : await this.turns.persist(() => findMade(submit, missing));
+    const chosen = new Set(incoming.flatMap((item) => (item instanceof Problem ? [] : [item.run.id])));
+    return before.map((run, i): Fate => {
+      const fate = fates[i] ?? AGAIN;
+      if (!('again' in fate)) return fate;
+      // By its key or by an id of its caller's it clashed with what is gone since: it is refused as it was then.
+      const isRefused = !made.has(run.id) && (run.key !== null || chosen.has(run.id));
+      return isRefused ? { clash: run.key === null ? 'id' : 'key' } : { removed: encodeId('run', run.id) };
+    });
   }
 
   private async answer(

@@ -87,7 +87,8 @@ export class BulkController {
       summary: 'Cancel what matches a filter',
       description:
         'Runs that wait end at once, tools of running ones are stopped within seconds. It works for up to 25 s, newest ' +
-        'first, in small steps that hold up nobody; what is submitted meanwhile is not meant. Each run has an audit entry.',
+        'first, in small steps that hold up nobody; what is submitted meanwhile is not meant. The same without a `cursor` ' +
+        'begins at the newest again: with `createdBefore` it means no more when it is repeated. Each run has an audit entry.',
     }),
   )
   @Documented((api) => api.ApiBody({ type: BulkCancelDto, examples: BULK_CANCEL_EXAMPLES }))

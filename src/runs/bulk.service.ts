@@ -3,7 +3,9 @@
  * meanwhile is not meant. Nothing is held between one statement and the next.
  */
 import { encodeId } from '../kernel/ids.js';
+import { Problem } from '../kernel/problems.js';
 import { END_STATES, LIVE_STATES } from '../kernel/run-words.js';
+import { isTransient } from '../platform/db/db.js';
 import type { RequestCaller } from '../platform/http/caller.js';
 import type { PagePlace } from '../platform/http/page.js';
 import type { Platform } from '../platform/platform.js';
@@ -78,8 +80,8 @@ export class BulkService {
       gone,
       () => CHUNK,
       async (places) => {
-        matched += places.length;
         all.push(...(await this.cancelThese(caller, places, states)));
+        matched += places.length;
       },
     );
     const canceled = all.filter(({ result }) => result === 'ended').length;
@@ -110,7 +112,7 @@ export class BulkService {
     const ids = incoming.map(({ run }) => run.id);
     const made = await this.batches.make(incoming, wholeKey(caller, bearing, ids), new Set(ids));
     if ('earlier' in made) return this.rerunBefore(caller, meant, made.earlier);
-    return { ...(await this.look(caller, ids)), next, replayed: false };
+    return { ...(await this.look(caller, ids)), next: next && placeBehind(inputs), replayed: false };
   }
 
   private async count(
@@ -126,7 +128,10 @@ export class BulkService {
     return { matched, next };
   }
 
-  /** Hands what matches to `take`, part by part, of `limit()` each until that is none. Answers where it would go on. */
+  /**
+   * Hands what matches to `take`, part by part, of `limit()` each until that is none. Answers where it would go on: that
+   * is in front of a part that failed, for what was done before it has to be told.
+   */
   private async walk(
     { organizationId }: RequestCaller,
     { filter, after }: BulkRequest,
@@ -137,14 +142,18 @@ export class BulkService {
     const { timing, pools } = this.platform;
     const until = timing.monotonicMs() + WORKS_FOR_MS;
     let place = after;
-    do {
-      const search = { organizationId, filter, after: place, limit: limit() };
-      const part = await this.turns.persist(() => matchingRuns(pools.read, search));
-      if (part.items.length > 0) await take(part.items);
-      if (!part.next) return null;
-      place = part.next;
-    } while (limit() > 0 && timing.monotonicMs() < until && !gone.aborted);
-    return place;
+    try {
+      do {
+        const search = { organizationId, filter, after: place, limit: limit() };
+        const part = await this.turns.persist(() => matchingRuns(pools.read, search));
+        if (part.items.length > 0) await take(part.items);
+        if (!part.next) return null;
+        place = part.next;
+      } while (limit() > 0 && timing.monotonicMs() < until && !gone.aborted);
+    } catch (error) {
+      if (place === undefined || place === after || !mayPass(error)) throw error;
+    }
+    return place ?? null;
   }
 
   /** Cancels those that are still in one of the states that were meant. */
@@ -180,20 +189,22 @@ export class BulkService {
     request: BulkRequest & { readonly limit: number },
     gone: AbortSignal,
   ): Promise<{ inputs: readonly EndedInput[]; next: PagePlace | null }> {
-    const ids: string[] = [];
+    // One may be come past twice, where runs end meanwhile.
+    const found = new Set<string>();
     const next = await this.walk(
       caller,
       request,
       gone,
-      () => request.limit - ids.length,
+      () => request.limit - found.size,
       async (places) => {
-        ids.push(...places.map(({ id }) => id));
+        for (const { id } of places) found.add(id);
       },
     );
+    const ids = [...found];
     const { read } = this.platform.pools;
     const inputs = await this.turns.persist(() => findEndedInputs(read, caller.organizationId, ids, MAX_BYTES));
     const last = inputs.at(-1);
-    return { inputs, next: last && last.id !== ids.at(-1) ? { at: last.createdAt, id: last.id } : next };
+    return { inputs, next: last && last.id !== ids.at(-1) ? placeBehind(inputs) : next };
   }
 
   private async earlier({ organizationId }: RequestCaller, { key, requestDigest }: Bearing) {
@@ -231,4 +242,17 @@ export class BulkService {
     const items = reruns.flatMap(({ id, rerunOf }): Rerun[] => (rerunOf === null ? [] : [{ rerunOf, id }]));
     return { items, matched: items.length, receipt: newestReceipt(reruns.map((row) => row.submittedReceipt)) };
   }
+}
+
+function mayPass(error: unknown): boolean {
+  return isTransient(error) || (error instanceof Problem && error.code === 'unavailable');
+}
+
+/**
+ * Where it goes on behind what was made, as whoever asks again is told too: a place further on, where the search ended,
+ * would make another request of the part that follows.
+ */
+function placeBehind(inputs: readonly EndedInput[]): PagePlace | null {
+  const last = inputs.at(-1);
+  return last ? { at: last.createdAt, id: last.id } : null;
 }

@@ -4,11 +4,10 @@ import { IsIn, IsOptional, IsString, Matches } from 'class-validator';
 import { decodeId } from '../kernel/ids.js';
 import { parseInstant } from '../kernel/instant.js';
 import { type InputFault, invalidInput } from '../kernel/problems.js';
-import { KINDS, ORIGINS, RUN_STATES } from '../kernel/run-words.js';
+import { KINDS, ORIGINS, QUEUE_NAME, RUN_STATES } from '../kernel/run-words.js';
 import { Documented } from '../platform/http/document.js';
 import { Holds } from '../platform/http/input.js';
 import type { RunFilter } from './list.sql.js';
-import { QUEUE_NAME } from './queue.js';
 import type { Kind, Origin, RunState } from './run.js';
 import { LABEL_KEY, MAX_LABEL_BYTES } from './submit.dto.js';
 

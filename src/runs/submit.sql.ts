@@ -172,11 +172,12 @@ export async function keepKeys(pool: Pool, runs: readonly NewRun[]): Promise<voi
 }
 
 /** Frees the key of a request of which nothing came, so that it may come again corrected. */
-export async function freeKey(pool: Pool, { organizationId, key, digest }: WholeKey): Promise<void> {
+export async function freeKey(pool: Pool, { organizationId, key, digest, runIds }: WholeKey): Promise<void> {
   await pool.run<never[]>(
     (sql) => sql`
     delete from idempotency_keys
-    where organization_id = ${organizationId} and key = ${key} and digest = ${digest}`,
+    where organization_id = ${organizationId} and key = ${key} and digest = ${digest}
+      and run_ids = ${runIds as string[]}::uuid[]                        -- an equal one may have made runs meanwhile`,
   );
 }
 
@@ -191,6 +192,20 @@ export function findRuns(pool: Pool, ids: readonly string[]): Promise<EarlierRun
   return pool.run<EarlierRun[]>(
     (sql) => sql`select id, organization_id, spec_digest from runs where id = any (${ids as string[]}::uuid[])`,
   );
+}
+
+/** Of these the ids of runs that were made once, whether they are there or not: so the record says. Index: audit_entries_run. */
+export async function findMade(pool: Pool, runs: readonly NewRun[]): Promise<ReadonlySet<string>> {
+  const asked = runs.map(({ id, chain, specDigest }) => ({ id, chain, specDigest }));
+  const rows = await pool.run<{ id: string }[]>(
+    (sql) => sql`
+    select e.run_id as id
+    from jsonb_to_recordset(${records(sql, asked)}::jsonb) as i (id uuid, chain text, "specDigest" text)
+    join audit_entries e on e.run_id = i.id and e.chain_id = i.chain
+    where e.action = 'run.submitted'
+      and e.claim::jsonb #>> '{payload,specDigest}' = i."specDigest"     -- not of whoever had the id before`,
+  );
+  return new Set(rows.map(({ id }) => id));
 }
 
 /**

@@ -2,6 +2,7 @@
  * Statements that make or end hundreds of runs go out one at a time from this process: what callers ask for one by one
  * keeps a connection, and waits for no more than one of them at the locks that all writers share.
  */
+import { Problem } from '../kernel/problems.js';
 import { isTransient } from '../platform/db/db.js';
 import { Overloaded, Permits } from '../platform/db/permits.js';
 import type { Timing } from '../platform/time.js';
@@ -20,7 +21,7 @@ export class Turns {
 
   /**
    * Does `work` when it is its turn, and again after a transient error: it must be safe to be done twice. `bytes` is
-   * what it weighs while it waits. Rejects with `Overloaded` if that is too much, or took too long.
+   * what it weighs while it waits. Rejects with `unavailable` if that is too much, or took too long.
    */
   async take<T>(bytes: number, work: () => Promise<T>): Promise<T> {
     if (!this.permits.tryTake()) await this.wait(bytes);
@@ -47,13 +48,19 @@ export class Turns {
 
   private async wait(bytes: number): Promise<void> {
     if (this.waitingBytes + bytes > MAX_WAITING_BYTES) {
-      throw new Overloaded(`${this.waitingBytes} bytes of large requests wait already`);
+      throw crowded(new Overloaded(`${this.waitingBytes} bytes of large requests wait already`));
     }
     this.waitingBytes += bytes;
     try {
-      await this.permits.wait();
+      await this.permits.wait().catch((error: unknown) => Promise.reject(crowded(error)));
     } finally {
       this.waitingBytes -= bytes;
     }
   }
+}
+
+/** Not the database's fault: it is said in words of its own. */
+function crowded(cause: unknown): Problem {
+  const detail = 'other large requests are being carried out, and nothing of this was done: send it again';
+  return new Problem('unavailable', detail, { retryAfterSeconds: 1, cause });
 }

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { at, capstan, startOnTerminal, until } from './cli.fixture.js';
 import { type Answer, type Asked, problem, RUN_ID, runJson, standIn } from './stand-in.fixture.js';
 
+const TOKEN_ID = 'tok_01h455vb4pex5vsknk084sn02q';
 const OTHER_ID = 'run_01h455vb4pex5vsknk084sn02r';
 
 async function against(answer: Answer, args: readonly string[], stdin?: string) {
@@ -14,29 +15,49 @@ async function against(answer: Answer, args: readonly string[], stdin?: string) 
 
 type Body = { readonly dryRun: boolean; readonly cursor?: string; readonly filter: unknown };
 
-function bodyOf({ body }: Asked): Body {
+/** What only looks has none, and changes nothing. */
+function bodyOf({ body = { dryRun: true } }: Asked): Body {
   return body as Body;
 }
 
 /** 250 runs that match, a hundred at a time; a part may come past nothing and still lead on. */
 const CANCELS: Answer = (asked) => {
+  if (asked.method === 'GET')
+    return { body: { items: [runJson({ createdAt: '2026-03-02T10:00:00.999Z' })], next: null } };
   const { dryRun, cursor } = bodyOf(asked);
   const [matched, next] = { none: [100, 'a'], a: [0, 'b'], b: [150, null] }[cursor ?? 'none'] ?? [0, null];
   return { body: { dryRun, matched, canceled: dryRun ? 0 : matched, stopping: dryRun ? 0 : 1, next } };
 };
 
-const PENDING = ['--state', 'pending,cancelled', '--queue', 'q', '--label', 'env=prod', '--search', 'nightly backup'];
+const PENDING = ['--state', 'pending,held', '--queue', 'q', '--label', 'env=prod', '--search', 'nightly backup'];
 
 describe('a cancel of many', () => {
   it('goes on by next alone until all is done, and sums it up', async () => {
     const { code, stdout, asked } = await against(CANCELS, ['cancel', ...PENDING, '--yes']);
     expect({ code, stdout }).toEqual({ code: 0, stdout: '250 runs canceled, 3 being stopped\n' });
-    expect(asked.map(({ method, path }) => `${method} ${path}`)).toEqual(Array(3).fill('POST /v1/runs/cancel'));
-    expect(asked.map((one) => bodyOf(one).cursor)).toEqual([undefined, 'a', 'b']);
-    expect(bodyOf(asked[0] as Asked)).toEqual({
+    const [look, ...cancels] = asked;
+    expect(look?.method).toBe('GET');
+    expect(cancels.map(({ method, path }) => `${method} ${path}`)).toEqual(Array(3).fill('POST /v1/runs/cancel'));
+    expect(cancels.map((one) => bodyOf(one).cursor)).toEqual([undefined, 'a', 'b']);
+    expect(bodyOf(cancels[0] as Asked)).toEqual({
       dryRun: false,
-      filter: { state: ['pending', 'canceled'], queue: 'q', label: ['env:prod'], q: 'nightly backup' },
+      filter: {
+        state: ['pending', 'held'],
+        queue: 'q',
+        label: ['env:prod'],
+        q: 'nightly backup',
+        createdBefore: '2026-03-02T10:00:01.000Z',
+      },
     });
+  });
+
+  it('where nothing matches changes nothing: it has the filter checked', async () => {
+    const { stdout, asked } = await against(
+      (one) => (one.method === 'GET' ? { body: { items: [], next: null } } : CANCELS(one)),
+      ['cancel', '--state', 'pending', '--yes'],
+    );
+    expect(stdout).toBe('0 runs canceled\n');
+    expect(asked.every((one) => bodyOf(one).dryRun)).toBe(true);
   });
 
   it('only counts with --dry-run, also beside --yes', async () => {
@@ -71,7 +92,7 @@ describe('a cancel of many', () => {
       await server.close();
       const canceled = server.asked.filter((one) => !bodyOf(one).dryRun).length;
       expect({ typed, code: finished.code, canceled }).toEqual({ typed, code, canceled: code === 0 ? 3 : 0 });
-      expect(finished.stdout).toContain(code === 0 ? '250 runs canceled' : 'nothing was canceled');
+      expect(finished.stdout).toContain(code === 0 ? '250 runs canceled' : 'nothing was done');
     }
   });
 
@@ -80,7 +101,15 @@ describe('a cancel of many', () => {
       bodyOf(asked).cursor === undefined ? CANCELS(asked) : problem(403, 'forbidden', { detail: 'not yours' });
     const { code, stdout, stderr } = await against(answer, ['cancel', '--state', 'pending', '--yes']);
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
-    expect(stderr).toContain('100 runs canceled, 1 being stopped before; the rest: the same command again');
+    expect(stderr).toContain('\n  100 runs canceled, 1 being stopped before\n');
+    expect(stderr, 'the same command would be refused again').not.toContain('the same command again');
+    const broken = await against(
+      (one) => (bodyOf(one).cursor === undefined ? CANCELS(one) : problem(500, 'internal', { detail: 'a fault' })),
+      ['cancel', '--state', 'pending', '--yes'],
+    );
+    expect(broken.stderr).toContain('being stopped before\n  the rest: the same command again\n');
+    const none = await against(() => problem(422, 'invalid_input'), ['cancel', '--state', 'pending', '--yes']);
+    expect(none.stderr).not.toMatch(/canceled|again/);
   });
 });
 
@@ -150,12 +179,37 @@ describe('a rerun of many', () => {
     const { code, stderr } = await against(RERUNS, ['rerun', '--state', 'failed', '--yes', '--wait']);
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('are for one run') });
   });
+
+  it('with a key of the caller’s makes nothing twice: one for each part, none of them for the count', async () => {
+    const server = await standIn(RERUNS);
+    const running = await startOnTerminal('rerun --state failed --idempotency-key k', {
+      ...at(server.url),
+      isTyping: true,
+    });
+    await until('it asks', () => running.stdout().includes('[y/N] '));
+    running.child.stdin.write('y\n');
+    expect(await running.finished()).toMatchObject({ code: 0 });
+    await server.close();
+    const keyed = (isCount: boolean) =>
+      server.asked.filter((one) => bodyOf(one).dryRun === isCount).map(({ headers }) => headers['idempotency-key']);
+    expect(keyed(false)).toEqual(['k', 'k/2']);
+    expect(keyed(true)).toEqual([expect.stringMatching(/^cli-/), expect.stringMatching(/^cli-/)]);
+  });
+
+  it('that fails with a key of the caller’s goes on with the same command', async () => {
+    const answer: Answer = (one) => (bodyOf(one).cursor === undefined ? RERUNS(one) : problem(403, 'forbidden'));
+    const own = ['--idempotency-key', 'k'];
+    const keyed = await against(answer, ['rerun', '--state', 'failed', '--yes', ...own]);
+    expect(keyed.stderr).toContain('1 new run made before\n  again, which makes none twice: the same command\n');
+    const other = await against(answer, ['rerun', '--state', 'failed', '--yes']);
+    expect(other.stderr).toContain('look: capstan runs\n');
+  });
 });
 
 describe('a list of runs', () => {
   it('asks by all its filters, a time ago as the instant that it was', async () => {
     const begunMs = Date.now();
-    const args = ['--kind', 'noop', '--origin', 'api', '--principal', 'tok_a', '--parent', RUN_ID, '--after', '2h'];
+    const args = ['--kind', 'noop', '--origin', 'api', '--principal', TOKEN_ID, '--parent', RUN_ID, '--after', '2h'];
     const before = ['--before', '2030-01-01T00:00:00Z', '--state', 'failed', '--state', 'timed_out'];
     const { code, asked } = await against(() => ({ body: { items: [], next: null } }), ['runs', ...args, ...before]);
     expect(code).toBe(0);
@@ -164,7 +218,7 @@ describe('a list of runs', () => {
     expect(rest).toEqual({
       kind: 'noop',
       origin: 'api',
-      principal: 'tok_a',
+      principal: TOKEN_ID,
       parent: RUN_ID,
       createdBefore: '2030-01-01T00:00:00Z',
       state: 'timed_out',
@@ -191,11 +245,13 @@ describe('--quiet', () => {
     for (const args of [
       ['runs', '--quiet', '--json'],
       ['--quiet', 'runs', '--json'],
-      ['--quiet', 'show', RUN_ID],
+      ['--quiet', 'version'],
     ]) {
       const { code, stdout, asked } = await against(() => ({}), args);
       expect({ args, code, stdout, asked }).toEqual({ args, code: 2, stdout: '', asked: [] });
     }
+    const shown = await against(() => ({ body: runJson() }), ['show', '-q', RUN_ID]);
+    expect(shown).toMatchObject({ code: 0, stdout: `${RUN_ID}\n` });
     const { stdout } = await against(() => ({ status: 201, body: runJson() }), ['--quiet', 'run', '--', 'ls']);
     expect(stdout).toBe(`${RUN_ID}\n`);
   });

@@ -20,7 +20,7 @@ async function offered(lines: readonly Line[], folder: string): Promise<string[]
   const quoted = (word: string) => `'${word.replaceAll("'", "'\\''")}'`;
   const asked = lines.map(
     (line) =>
-      `COMP_WORDS=(${line.map(quoted).join(' ')}); COMP_CWORD=${line.length - 1}; _capstan; echo "\${COMPREPLY[*]}"`,
+      `COMP_WORDS=(${line.map(quoted).join(' ')}); COMP_CWORD=${line.length - 1}; _capstan; (IFS=$'\\t'; echo "\${COMPREPLY[*]}")`,
   );
   const program = `capstan() { "${process.execPath}" "${main}" "$@"; }\n`;
   await writeFile(join(folder, 'try.sh'), `${program}${script}\n${asked.join('\n')}\n`);
@@ -33,7 +33,7 @@ async function offered(lines: readonly Line[], folder: string): Promise<string[]
   return stdout
     .split('\n')
     .slice(0, -1)
-    .map((line) => line.split(' ').filter((word) => word !== ''));
+    .map((line) => line.split('\t').filter((word) => word !== ''));
 }
 
 describe('bash', () => {
@@ -91,6 +91,20 @@ describe('bash', () => {
         folder,
       );
       expect(found).toEqual(cases.map(([, words]) => words));
+    });
+  });
+
+  it('is offered a file by its name, whatever is in it', async () => {
+    await inFolder(async (folder) => {
+      for (const name of ['a*c', 'abc', 'my notes.txt', 'my  *.txt']) await writeFile(join(folder, name), '');
+      const found = await offered(
+        [
+          ['capstan', 'script', 'a*'],
+          ['capstan', 'runs', '--token-file', 'my'],
+        ],
+        folder,
+      );
+      expect(found.map((names) => names.sort())).toEqual([['a*c'], ['my  *.txt', 'my notes.txt']]);
     });
   });
 

@@ -1,8 +1,9 @@
 /** `config set`, `use`, `list`, `remove`, and which server and token a command takes. */
-import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { capstan, inFolder } from './cli.fixture.js';
+import { capstan, inFolder, start, startProcess, until } from './cli.fixture.js';
 import { type Answer, type StandIn, standIn } from './stand-in.fixture.js';
 
 const EMPTY: Answer = () => ({ body: { items: [], next: null } });
@@ -50,6 +51,15 @@ async function askedBy(run: () => Promise<unknown>): Promise<string> {
     server.asked.slice(before[index]).map(({ headers }) => `${index === 0 ? 'one' : 'other'} ${headers.authorization}`),
   );
   return asked.join();
+}
+
+/** The writing end of a pipe that somebody reads. */
+function whenRead(pipe: string): number | undefined {
+  try {
+    return openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
+  } catch {
+    return undefined;
+  }
 }
 
 describe('a profile', () => {
@@ -198,6 +208,53 @@ describe('a profile', () => {
         expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' });
         expect(stderr).toMatch(says);
       }
+    });
+  });
+
+  it('that is removed while the token of another is awaited stays away', async () => {
+    await atHome(async ({ done, env, file }) => {
+      const pipe = join(env.HOME ?? '', 'pipe');
+      expect(await startProcess('mkfifo', [pipe], {}).finished()).toMatchObject({ code: 0 });
+      const setting = await start(['config', 'set', 'other', '--token-file', pipe], { env });
+      // It can be opened without waiting once somebody reads there.
+      let writer: number | undefined;
+      await until('the token is awaited', () => {
+        writer ??= whenRead(pipe);
+        return writer !== undefined;
+      });
+      await done(['config', 'remove', 'one']);
+      await done(['config', 'set', 'third', '--url', one.url]);
+      writeSync(writer ?? -1, 'cap_new');
+      closeSync(writer ?? -1);
+      expect(await setting.finished()).toMatchObject({ code: 0 });
+      const text = await readFile(file, 'utf8');
+      expect(text).not.toContain('cap_of-one');
+      expect(JSON.parse(text)).toEqual({
+        current: 'third',
+        profiles: { other: { url: other.url, token: 'cap_new' }, third: { url: one.url, token: null } },
+      });
+    });
+  });
+
+  it('is kept when others are set at the same time', async () => {
+    await atHome(async ({ done, file }) => {
+      const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+      await Promise.all(names.map((name) => done(['config', 'set', name, '--url', one.url])));
+      expect((await done(['config', 'list', '-q'])).trim().split('\n').sort()).toEqual([...names, 'one', 'other']);
+      expect(await readdir(join(file, '..'))).toEqual(['config.json']);
+    });
+  });
+
+  it('is not changed beside somebody who changes them too; a lock that was left behind is named', async () => {
+    await atHome(async ({ env, file }) => {
+      const before = await readFile(file, 'utf8');
+      await writeFile(`${file}.lock`, '');
+      const { code, stdout, stderr } = await capstan(['config', 'remove', 'one'], { env });
+      expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
+      expect(stderr).toContain(`${file}.lock says that another capstan changes the profiles\n`);
+      expect(stderr).toContain(`rm ${file}.lock\n`);
+      expect(await readFile(file, 'utf8')).toBe(before);
+      expect(await capstan(['runs'], { env })).toMatchObject({ code: 0 });
     });
   });
 

@@ -18,6 +18,24 @@ function queue(members: Readonly<Record<string, unknown>> = {}) {
   };
 }
 
+function worker(queues: readonly string[]) {
+  return {
+    id: 'wrk_01h455vb4pex5vsknk084sn02q',
+    name: 'r1',
+    kind: 'replica',
+    state: 'live',
+    slots: 4,
+    queues,
+    version: '0.1.0',
+    leaseUntil: '2026-03-02T10:00:30.000Z',
+    seenAt: '2026-03-02T10:00:00.000Z',
+    connected: true,
+    running: 0,
+    startedAt: '2026-03-02T09:00:00.000Z',
+    endedAt: null,
+  };
+}
+
 async function against(answer: Answer, args: string[]) {
   const server = await standIn(answer);
   const finished = await capstan(args, at(server.url));
@@ -64,6 +82,32 @@ describe('a list of queues', () => {
   });
 });
 
+describe('a queue that is paused', () => {
+  const said = 'capstan: deploys: no run waits in it and no worker serves it by this name\n';
+  const idle = queue({ paused: PAUSED, depth: 0, oldestPendingAt: null, running: 0 });
+  const pause = ['queues', 'pause', 'deploys', '--reason', PAUSED.reason];
+  const servedBy =
+    (...queues: string[]): Answer =>
+    ({ method }) =>
+      method === 'PUT' ? { body: idle } : { body: { items: [worker(queues)], next: null } };
+
+  it('and that nobody uses may be a slip: that is told', async () => {
+    const { code, stdout, stderr } = await against(servedBy('*'), pause);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'deploys paused: 0 runs wait, 0 go on\n' });
+    expect(stderr.startsWith(said)).toBe(true);
+    expect(stderr).toContain('\n  queues there are: capstan queues\n');
+  });
+
+  it('and that a worker serves by its name is none', async () => {
+    expect(await against(servedBy('gpu', 'deploys'), pause)).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('is paused, also where nobody can say who serves it', async () => {
+    const answer: Answer = ({ method }) => (method === 'PUT' ? { body: idle } : problem(403, 'forbidden'));
+    expect(await against(answer, pause)).toMatchObject({ code: 0, stderr: '' });
+  });
+});
+
 describe('a queue', () => {
   it('is paused and resumed with one call each, and how it stands then is told', async () => {
     const paused = await against(
@@ -90,11 +134,11 @@ describe('a queue', () => {
 
   it('is refused in the words of the server', async () => {
     const reply = problem(403, 'forbidden', { detail: 'only its admins' });
-    const { code, stdout, stderr } = await against(() => reply, ['queues', 'pause', 'a/b', '--reason', 'x']);
+    const { code, stdout, stderr } = await against(() => reply, ['queues', 'pause', 'a', '--reason', 'x']);
     expect({ code, stdout, stderr }).toEqual({
       code: 3,
       stdout: '',
-      stderr: 'capstan: Title of forbidden: only its admins\n',
+      stderr: expect.stringMatching(/^capstan: Title of forbidden: only its admins\n {2}this token may not do it/),
     });
   });
 

@@ -104,7 +104,31 @@ describe('top', () => {
     expect(stdout.endsWith(LEAVE)).toBe(true);
   });
 
-  it('follows the size of its screen, and gives it back when it is ended from outside', async () => {
+  it('is left by q and by Ctrl-C while a look takes its time, and tells on its own screen that it tries again', async () => {
+    for (const key of ['q', '\u0003']) {
+      let looks = 0;
+      // Breaks off, and is silent when it is asked again.
+      const answer: Answer = (asked) => {
+        if (!asked.path.endsWith('/runs')) return ANSWER(asked);
+        looks += 1;
+        if (looks === 1) return ANSWER(asked);
+        return looks === 2 ? { hangUp: true } : { live: () => undefined };
+      };
+      const { code, stdout } = await onTerminal(answer, '--interval 500ms', async (top) => {
+        await until('it asks again', () => looks >= 3);
+        await until('it says so', () => top.stdout().includes('trying again; what follows is from before'));
+        top.child.stdin.write(key);
+      });
+      expect(code).toBe(0);
+      expect(stdout.endsWith(LEAVE)).toBe(true);
+      expect(stdout).not.toContain('capstan: ');
+    }
+  });
+
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGQUIT', 131],
+  ] as const)('follows the size of its screen, and gives it back when %s ends it', async (signal, exit) => {
     const many: Answer = (asked) =>
       asked.path.endsWith('/workers')
         ? page(Array.from({ length: 60 }, (_, i) => ({ ...WORKER, name: `w${i}` })))
@@ -124,9 +148,9 @@ describe('top', () => {
       await startProcess('stty', ['-F', terminal, 'rows', '24'], {}).finished();
       await until('it is drawn anew', () => /… \d+ more/.test(top.stdout().slice(from)));
       expect(shown(top.stdout().slice(from))).toBeLessThan(before);
-      process.kill(Number(pid), 'SIGTERM');
+      process.kill(Number(pid), signal);
       const { code, stdout } = await top.finished();
-      expect(code).toBe(143);
+      expect(code).toBe(exit);
       expect(stdout.endsWith(LEAVE)).toBe(true);
     } finally {
       top.child.kill();

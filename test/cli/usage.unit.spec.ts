@@ -32,6 +32,30 @@ describe('wrong usage', () => {
     ['a kind that is none', ['runs', '--kind', 'htp'], /--kind .*command, script, http\. Did you mean http\?/],
     ['standard input for two', ['script', '-', '--stdin', '-'], /standard input is read once/],
     ['input that isn’t there', ['run', '--stdin', 'no-such-file', 'cat'], /no-such-file does not exist/],
+    ['a word that is no state', ['runs', '--state', 'bogus'], /rejected\.\n/],
+    ['a command that a list hasn’t', ['queues', 'pasue'], /queues: unknown command 'pasue'.*\n.*queues --help/],
+    ['an id behind runs', ['runs', RUN_ID], /\n {2}one run: capstan show ID\n/],
+    ['a principal by its name', ['runs', '--principal', 'admin'], /--principal: .* tok_ .*\n.*capstan show RUN_ID/],
+    [
+      'a principal that is none',
+      ['cancel', '--principal', 'tok_a', '--yes'],
+      /--principal: expected the id of a token/,
+    ],
+    ['a queue that none is called', ['runs', '--queue', 'UP'], /--queue: expected the name of a queue: lower-case/],
+    ['a queue to wait in', ['run', '--queue', 'a b', '--', 'ls'], /--queue: expected the name of a queue/],
+    ['a queue to pause', ['queues', 'pause', 'UP', '--reason', 'x'], /expected the name of a queue: lower-case/],
+    ['a queue to resume', ['queues', 'resume', ''], /expected the name of a queue: lower-case/],
+    ['a folder from here', ['run', '--cwd', 'rel', '--', 'ls'], /--cwd: expected an absolute path/],
+    ['no time in between', ['runs', '--after', '1h', '--before', '2h'], /--before must be later than --after/],
+    ['no time for entries', ['audit', 'list', '--after', '1h', '--before', '2h'], /--before must be later/],
+    ['what has ended to cancel', ['cancel', '--state', 'held,failed', '--yes'], /--state failed: .* held, pending, /],
+    ['what goes on to rerun', ['rerun', '--state', 'pending', '--yes'], /--state pending: .* succeeded, failed, /],
+    ['a key for several', ['rerun', RUN_ID, RUN_ID, '--idempotency-key', 'k'], /for one id, or for filters/],
+    ['a key for a time ago', ['rerun', '--after', '2h', '--idempotency-key', 'k', '--yes'], /a time ago is not/],
+    ['a key without room', ['rerun', '--kind', 'noop', '--idempotency-key', 'k'.repeat(241), '--yes'], /at most 240/],
+    ['no URL', ['http'], /http: expected a URL, such as https:/],
+    ['a shell that isn’t known', ['completion', 'fish'], /expected bash or zsh/],
+    ['no shell', ['completion'], /expected bash or zsh/],
     ['a label without =', ['run', '--label', 'prod', '--', 'ls'], /--label: expected KEY=VALUE/],
     ['a label without a key', ['runs', '--label', '=prod'], /--label: expected KEY=VALUE/],
     ['the same label twice', ['runs', '--label', 'a=1', '--label', 'a=2'], /--label: a is given twice/],
@@ -119,6 +143,25 @@ describe('wrong usage', () => {
       const { stderr } = await capstan(args);
       expect({ args, problem: JSON.parse(stderr) }).toMatchObject({ problem: { title: expect.any(String) } });
     }
+  });
+});
+
+describe('list', () => {
+  it.each(['runs', 'queues', 'workers'])('behind %s is the same as without it', async (group) => {
+    for (const args of [[group, 'list'], [group, '--json', 'list'], [group]]) {
+      expect(await capstan(args)).toMatchObject({ code: 3, stderr: expect.stringContaining('127.0.0.1:1') });
+    }
+  });
+});
+
+describe('a token of the environment without a server', () => {
+  it('is told with the profile that it passed over, where nobody answers', async () => {
+    const env = { CAPSTAN_TOKEN: 'cap_secret', CAPSTAN_PROFILE: 'prod', CAPSTAN_PORT: '1' };
+    const said = 'profile prod was passed over, because CAPSTAN_TOKEN is set; take it: --profile prod';
+    const alone = await capstanHere(['runs'], { env });
+    expect(alone).toMatchObject({ code: 3, stderr: expect.stringContaining(said) });
+    expect(alone.stderr).not.toContain('cap_secret');
+    expect((await capstan(['runs'], env)).stderr, 'beside a CAPSTAN_URL').not.toContain('passed over');
   });
 });
 

@@ -232,7 +232,7 @@ describe('--wait', () => {
       await ended;
       expect(stderr).toEqual([
         SUBMITTED,
-        `capstan: ${RUN_ID} is pending; no worker has taken it yet (queue gpu)\n`,
+        `capstan: ${RUN_ID} is pending; no worker has taken it yet (queue gpu)\n  see why: capstan why ${RUN_ID}\n`,
         `capstan: ${RUN_ID} succeeded after 3.20s\n`,
       ]);
     });
@@ -262,6 +262,15 @@ describe('--wait', () => {
       const json = await capstan([...limited, '--json', '--', 'ls'], call);
       expect({ code: json.code, stdout: json.stdout }).toEqual({ code: 124, stdout: '' });
       expect(JSON.parse(json.stderr)).toMatchObject({ code: 'wait_over', run: RUN_ID });
+    });
+  });
+
+  it('names what tells why, where the run has not begun when its limit has passed', async () => {
+    await onStage(async (_stage, call) => {
+      const { code, stderr } = await capstan(['run', '--wait-limit', '300ms', '--', 'ls'], call);
+      expect(code).toBe(124);
+      expect(stderr).toContain(`${RUN_ID} is pending and goes on\n`);
+      expect(stderr).toContain(`\n  see why: capstan why ${RUN_ID}\n`);
     });
   });
 
@@ -345,6 +354,10 @@ describe('the status line of --wait', () => {
       const from = running.stdout().indexOf('open');
       // A status would begin with what clears its line, and take the open one along.
       expect(running.stdout().slice(0, from)).toMatch(/\[Kwhole\r\n$/);
+      // The status looks once a second: two of its looks pass, and it stays away from the open line.
+      const lookedTwiceAt = performance.now() + 2_500;
+      await until('the status has looked twice', () => performance.now() > lookedTwiceAt);
+      expect(running.stdout().slice(from)).toBe('open');
       stage.write('stdout', ' line\n');
       await until('the status is back', () => running.stdout().slice(from).includes('running'));
       stage.end(SUCCEEDED);

@@ -119,4 +119,23 @@ describe('the command line against a server', () => {
     waiting.child.kill('SIGINT');
     expect((await waiting.finished()).code).toBe(130);
   });
+
+  it('submits many out of a file, cancels them by a filter, and runs them again', async () => {
+    const stdin = '{"kind":"noop","queue":"nobodys","name":"one of many"}\n'.repeat(3);
+    const made = await capstan(['batch', '-'], { ...call, stdin });
+    expect(made).toMatchObject({ code: 0, stderr: 'capstan: 3 runs submitted\n' });
+    const many = ['--queue', 'nobodys', '--search', 'many one', '--after', '1h'];
+    const listed = await capstan(['runs', '--quiet', ...many], call);
+    expect(listed.stdout.split('\n').sort()).toEqual(made.stdout.split('\n').sort());
+    const counted = await capstan(['cancel', ...many, '--dry-run'], call);
+    expect(counted).toMatchObject({ code: 0, stdout: '3 runs would be canceled\n' });
+    const canceled = await capstan(['cancel', ...many, '--yes'], call);
+    expect(canceled).toMatchObject({ code: 0, stdout: '3 runs canceled\n' });
+    const again = await capstan(['rerun', ...many, '--state', 'canceled', '--yes', '--quiet'], call);
+    expect(again.stdout).toMatch(/^(run_\w+\n){3}$/);
+    const top = await capstan(['top', '--once'], call);
+    expect(top.stdout).toMatch(/^queue\tnobodys\topen\t3\t/m);
+    expect(await capstan(['cancel', ...again.stdout.trim().split('\n')], call)).toMatchObject({ code: 0 });
+    expect((await capstan(['version'], call)).stdout).toMatch(/^server\t\d+\.\d+\.\d+$/m);
+  });
 });

@@ -1,10 +1,14 @@
 /** Requests: sent again where that is safe and may help, refused in words, ended by a signal. */
 import { inspect } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { Capstan, CapstanProblem, NoConnection, UnexpectedAnswer } from '../../src/client/client.js';
+import { rawClient } from '../../src/client/raw.js';
+import { realTiming } from '../../src/client/timing.js';
 import { Transport } from '../../src/client/transport.js';
 import { type Asked, problem, RUN_ID, runJson, standIn } from '../cli/stand-in.fixture.js';
-import { against, inTurn, refusalOf, TOKEN } from './client.fixture.js';
+import { against, inTurn, refusalOf, SILENT, TOKEN } from './client.fixture.js';
 
 const NOOP = { kind: 'noop' } as const;
 const AT_ONCE = { headers: { 'retry-after': '0' } };
@@ -244,15 +248,61 @@ describe('a list', () => {
 describe('a change by filter', () => {
   it('F161 goes on part by part until nothing is left, and adds up what came of it', async () => {
     const part = (next: string | null) => ({ body: { dryRun: false, matched: 3, canceled: 2, stopping: 1, next } });
-    await against(inTurn(part('a'), part('b'), part(null)), async (capstan, { asked }) => {
+    const newest = { body: { items: [runJson({ createdAt: '2026-03-02T10:00:00.999Z' })], next: 'more' } };
+    await against(inTurn(newest, part('a'), part('b'), part(null)), async (capstan, { asked }) => {
       expect(await capstan.cancelRuns({ queue: 'gpu' })).toEqual({ matched: 9, canceled: 6, stopping: 3 });
-      const filter = { queue: 'gpu' };
-      expect(asked.map(({ body }) => body)).toEqual([
+      const filter = { queue: 'gpu', createdBefore: '2026-03-02T10:00:01.000Z' };
+      expect(asked.slice(1).map(({ body }) => body)).toEqual([
         { filter, dryRun: false },
         { filter, dryRun: false, cursor: 'a' },
         { filter, dryRun: false, cursor: 'b' },
       ]);
     });
+  });
+
+  it('F161 cancels nothing where nothing matches, and nothing by a filter that names nothing', async () => {
+    const none = { body: { items: [], next: null } };
+    const counted = { body: { dryRun: true, matched: 0, canceled: 0, stopping: 0, next: null } };
+    await against(inTurn(none, counted), async (capstan, { asked }) => {
+      expect(await capstan.cancelRuns({ queue: 'gpu' })).toEqual({ matched: 0, canceled: 0, stopping: 0 });
+      expect(asked[1]?.body).toEqual({ filter: { queue: 'gpu' }, dryRun: true });
+    });
+    const one = { body: { items: [runJson()], next: null } };
+    await against(inTurn(one, problem(422, 'invalid_input')), async (capstan, { asked }) => {
+      expect(await refusalOf(capstan.cancelRuns({ queue: undefined }))).toMatchObject({ code: 'invalid_input' });
+      expect(asked[1]?.body).toEqual({ filter: {}, dryRun: false });
+    });
+  });
+
+  it('S4-111 has no key that leaves no room for the numbers of its parts', async () => {
+    const part = { body: { dryRun: false, matched: 0, items: [], next: null } };
+    await against(
+      () => part,
+      async (capstan, { asked }) => {
+        const rerun = (idempotencyKey: string) => capstan.rerunRuns({ state: 'failed' }, { idempotencyKey });
+        expect(await refusalOf(rerun('é'.repeat(121)))).toMatchObject({
+          name: 'TypeError',
+          message: 'idempotencyKey: expected at most 240 bytes: each part adds its number',
+        });
+        expect(asked).toEqual([]);
+        await rerun('é'.repeat(120));
+        expect(asked).toHaveLength(1);
+      },
+    );
+  });
+
+  it('that was worked on for longer than patience lasts is sent again when its replica dies', async () => {
+    let now = 0;
+    const timing = { ...realTiming, monotonicMs: () => (now += 16_000), delay: async () => undefined };
+    const part = { body: { dryRun: true, matched: 1, canceled: 0, stopping: 0, next: null } };
+    const server = await standIn(inTurn({ hangUp: true }, part, { hangUp: true }));
+    const url = new URL(`${server.url}/`);
+    const raw = rawClient(new Transport({ url, timing }), url);
+    const body = { filter: { queue: 'gpu' }, dryRun: true };
+    expect((await raw.POST('/v1/runs/cancel', { body })).data).toMatchObject({ matched: 1 });
+    expect(await refusalOf(raw.GET('/v1/version'))).toBeInstanceOf(NoConnection);
+    await server.close();
+    expect(server.asked).toHaveLength(3);
   });
 
   it('F161 reruns up to its limit, each part under a key of its own that comes again when all is asked for again', async () => {
@@ -293,6 +343,24 @@ describe('a signal', () => {
       const call = method === 'submit' ? capstan.submit(NOOP, { signal }) : capstan[method](RUN_ID, { signal });
       expect(await refusalOf(call)).toBe(reason);
     });
+  });
+
+  it('ends the reading of a stream of raw, though its head arrived and nobody holds the request', async () => {
+    setFlagsFromString('--expose-gc');
+    const aborter = new AbortController();
+    const [reason, params] = [new Error('no longer wanted'), { path: { id: RUN_ID } }];
+    await against(
+      () => SILENT,
+      async ({ raw }) => {
+        const { signal } = aborter;
+        const { data } = await raw.GET('/v1/runs/{id}/stream', { params, signal, parseAs: 'stream' });
+        const reading = data?.getReader().read();
+        await new Promise((resolve) => setTimeout(resolve, 0));
+        runInNewContext('gc')();
+        aborter.abort(reason);
+        expect(await refusalOf(Promise.resolve(reading))).toBe(reason);
+      },
+    );
   });
 
   it('ends the wait for another try', async () => {

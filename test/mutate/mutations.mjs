@@ -3264,14 +3264,6 @@ export const MUTATIONS = [
     'delay(pauseMs, signal);',
     'delay(pauseMs);',
   ]),
-  mutation('a request goes on when nobody wants the answer', TRANSPORT, CLIENT_REQUESTS, [
-    "signal?.addEventListener('abort', abort, { once: true });",
-    '',
-  ]),
-  mutation('a signal collects listeners', TRANSPORT, CLIENT_REQUESTS, [
-    "signal?.removeEventListener('abort', abort);",
-    '',
-  ]),
   mutation('a client shows its token', TRANSPORT, CLIENT_REQUESTS, [
     'this.#options = options;',
     'this.#options = options;\n    Object.assign(this, { options });',

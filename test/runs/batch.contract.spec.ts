@@ -82,11 +82,12 @@ it('F095 is not kept when the database refuses one of its runs, and none of the 
   expect(await submitIfNew(ground.pool, runs, whole)).toHaveLength(3);
 });
 
-it('is freed for the request that took it, and for no other', async () => {
+it('is freed for the request that took it, and for no other, be it an equal one that made runs', async () => {
   const { runs, whole } = batchOf(1, 'freed');
   await submitIfNew(ground.pool, runs, whole);
   await freeKey(ground.pool, { ...whole, digest: 'sha256:other' });
   await freeKey(ground.pool, { ...whole, organizationId: newId() });
+  await freeKey(ground.pool, { ...whole, runIds: [newId()] });
   expect(await kept('freed')).toHaveLength(1);
   await freeKey(ground.pool, whole);
   expect(await kept('freed')).toEqual([]);

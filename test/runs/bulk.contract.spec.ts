@@ -2,12 +2,16 @@
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { encodeId, newId } from '../../src/kernel/ids.js';
+import { Problem } from '../../src/kernel/problems.js';
 import type { RequestCaller } from '../../src/platform/http/caller.js';
+import type { PagePlace } from '../../src/platform/http/page.js';
 import { Platform } from '../../src/platform/platform.js';
+import type { Timing } from '../../src/platform/time.js';
 import { BatchService } from '../../src/runs/batch.service.js';
 import { BulkService } from '../../src/runs/bulk.service.js';
 import { findEndedInputs } from '../../src/runs/bulk.sql.js';
 import { cancelIfLive } from '../../src/runs/cancel.sql.js';
+import type { Part } from '../../src/runs/list.sql.js';
 import { RunMetrics } from '../../src/runs/run.metrics.js';
 import { Turns } from '../../src/runs/turns.js';
 import { type LocalSurface, openLocalSurface } from '../send.js';
@@ -34,6 +38,48 @@ async function countOf(queue: string): Promise<Record<string, number>> {
     group by 1`,
   );
   return Object.fromEntries(rows.map(({ state, n }) => [state, n]));
+}
+
+function serviceWith(turns: Turns, timing: Timing = surface.platform.timing) {
+  const { config, log, metrics: registry, pools, bells } = surface.platform;
+  const platform = new Platform(config, log, registry, timing, pools, bells);
+  const metrics = new RunMetrics(new Registry());
+  const service = new BulkService(platform, metrics, turns, new BatchService(platform, metrics, turns));
+  const principal = { type: 'token' as const, id: encodeId('tok', newId()), name: 'test' };
+  const { organizationId } = surface;
+  const chain = encodeId('org', organizationId);
+  const caller: RequestCaller = { organizationId, chain, principal, isInstallationAdmin: true };
+  return { service, caller };
+}
+
+type Places = Part<PagePlace>;
+
+/** Where the search goes on behind its first part is said by the test. */
+class FirstPart extends Turns {
+  private isFirst = true;
+
+  constructor(private readonly next: (part: Places) => PagePlace | undefined) {
+    super(surface.platform.timing);
+  }
+
+  override async persist<T>(work: () => Promise<T>): Promise<T> {
+    const found = await super.persist(work);
+    if (!this.isFirst || typeof found !== 'object' || found === null || !('items' in found)) return found;
+    this.isFirst = false;
+    return { ...found, next: this.next(found as unknown as Places) ?? null };
+  }
+}
+
+/** Takes so many, and no more. */
+class Crowded extends Turns {
+  constructor(private left: number) {
+    super(surface.platform.timing);
+  }
+
+  override take<T>(bytes: number, work: () => Promise<T>): Promise<T> {
+    this.left -= 1;
+    return this.left < 0 ? Promise.reject(new Problem('unavailable', 'busy')) : super.take(bytes, work);
+  }
 }
 
 const untilCanceled = (queue: string) =>
@@ -99,16 +145,10 @@ it('who went away while it works has nothing more canceled', { timeout: 60_000 }
 it('a cancel that takes too long says where it goes on, and then comes to the end', async () => {
   const queue = `q-${newId()}`;
   await submit(500, queue);
-  const { config, log, metrics: registry, timing, pools, bells } = surface.platform;
+  const { timing } = surface.platform;
   let now = 0;
   const slow = { ...timing, monotonicMs: () => (now += 30_000) };
-  const platform = new Platform(config, log, registry, slow, pools, bells);
-  const metrics = new RunMetrics(new Registry());
-  const turns = new Turns(timing);
-  const service = new BulkService(platform, metrics, turns, new BatchService(platform, metrics, turns));
-  const principal = { type: 'token' as const, id: encodeId('tok', newId()), name: 'test' };
-  const chain = encodeId('org', surface.organizationId);
-  const caller: RequestCaller = { organizationId: surface.organizationId, chain, principal, isInstallationAdmin: true };
+  const { service, caller } = serviceWith(new Turns(timing), slow);
   const filter = { queue };
   const parts: number[] = [];
   let after: Awaited<ReturnType<typeof service.cancel>>['next'] | undefined;
@@ -122,6 +162,55 @@ it('a cancel that takes too long says where it goes on, and then comes to the en
     after = answer.next;
   } while (after !== null);
   expect(parts).toEqual([200, 200, 100]);
+});
+
+describe('in parts', () => {
+  const { signal } = new AbortController();
+  const bearing = (key: string) => ({ traceparent: null, key, requestDigest: 'sha256:of-the-request' });
+
+  async function ended(n: number): Promise<string> {
+    const queue = `q-${newId()}`;
+    await submit(n, queue);
+    await surface.send({ method: 'POST', path: '/v1/runs/cancel', json: { filter: { queue } } });
+    return queue;
+  }
+
+  it('of one that ends behind a place that was passed, a rerun makes one', async () => {
+    const queue = await ended(3);
+    const { service, caller } = serviceWith(new FirstPart(({ items }) => items[0]));
+    const request = { filter: { queue }, dryRun: false, after: undefined, limit: 10 };
+    const answer = await service.rerun(caller, request, bearing(newId()), signal);
+    expect(answer).toMatchObject({ matched: 3, next: null });
+    expect(await countOf(queue)).toEqual({ canceled: 3, pending: 3 });
+  });
+
+  it('S4-110 a rerun goes on at the same place for whoever asks for it again, however far its search came', async () => {
+    const queue = await ended(3);
+    const farther = { at: new Date(0), id: newId() };
+    const { service, caller } = serviceWith(new FirstPart(() => farther));
+    const [request, key] = [{ filter: { queue }, dryRun: false, after: undefined, limit: 2 }, newId()];
+    const first = await service.rerun(caller, request, bearing(key), signal);
+    const again = await service.rerun(caller, request, bearing(key), signal);
+    expect(again.items).toEqual(first.items);
+    expect(first.next).toEqual({ at: expect.any(Date), id: first.items[1]?.rerunOf });
+    expect(again).toMatchObject({ replayed: true, next: first.next });
+  });
+
+  it('a cancel that is turned away on its way tells what it did, and where it goes on', async () => {
+    const queue = `q-${newId()}`;
+    await submit(450, queue);
+    const request = { filter: { queue }, dryRun: false, after: undefined };
+    const busy = serviceWith(new Crowded(1));
+    const answer = await busy.service.cancel(busy.caller, request, signal);
+    expect(answer).toMatchObject({ matched: 200, canceled: 200, receipt: expect.any(String) });
+    expect(await countOf(queue)).toEqual({ canceled: 200, pending: 250 });
+    const after = answer.next ?? undefined;
+    const full = serviceWith(new Crowded(0));
+    await expect(full.service.cancel(full.caller, { ...request, after }, signal)).rejects.toThrow('busy');
+    const free = serviceWith(new Crowded(9));
+    const rest = await free.service.cancel(free.caller, { ...request, after }, signal);
+    expect(rest).toMatchObject({ matched: 250, canceled: 250, next: null });
+  });
 });
 
 describe('on the ground', () => {

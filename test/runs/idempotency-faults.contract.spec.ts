@@ -1,7 +1,7 @@
 /** One key and one set of runs, whatever the database does between: for every POST that makes something. */
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { encodeId, newId } from '../../src/kernel/ids.js';
+import { decodeId, encodeId, newId } from '../../src/kernel/ids.js';
 import type { Pool } from '../../src/platform/db/db.js';
 import { expireKeys } from '../../src/runs/submit.sql.js';
 import { type Answer, type LocalSurface, openLocalSurface } from '../send.js';
@@ -158,13 +158,41 @@ describe.each(CREATING.map((creating) => [creating.operationId, creating] as con
     expect(await expireKeys(surface.pool, 7 * DAY_MS, 100), 'its first run lives').toBe(0);
     await cancel(first[0]);
     expect(await expireKeys(surface.pool, 7 * DAY_MS, 100), 'its last run ended lately').toBe(0);
-    await sql.query('alter table runs disable trigger runs_ended_never_change');
+    await sql.query('alter table runs disable trigger user');
     await sql.query(`update runs set ended_at = now() - interval '8 days' where queue = $1`, [queue]);
-    await sql.query('alter table runs enable trigger runs_ended_never_change');
+    await sql.query('alter table runs enable trigger user');
     expect(await expireKeys(surface.pool, 7 * DAY_MS, 100)).toBe(1);
     const again = await surface.send(under(key, request));
     expect([again.status, again.headers['idempotency-replayed']]).toEqual([made, undefined]);
     expect(creating.idsOf(again).filter((id) => first.includes(id))).toEqual([]);
     expect(await countRuns(queue)).toBe(before + 2 * makes);
   });
+});
+
+it('S4-110 a batch sent again tells an item that was refused from one whose run was removed, though both are gone', async () => {
+  const [key, used, own, id, taken] = [newId(), newId(), newId(), newId(), newId()];
+  const submit = (json: object, headers = {}) => surface.send({ method: 'POST', path: '/v1/runs', json, headers });
+  await submit({ kind: 'noop' }, { 'idempotency-key': used });
+  await submit({ kind: 'noop', id: taken });
+  const runs = [
+    { kind: 'noop' },
+    { kind: 'noop', name: 'other', idempotencyKey: used },
+    { kind: 'command', id: taken, spec: { argv: ['x'] } },
+    { kind: 'noop', idempotencyKey: own },
+    { kind: 'noop', id },
+  ];
+  const send = async () => {
+    const answer = await surface.send(under(key, { method: 'POST', path: '/v1/runs/batch', json: { runs } }));
+    return answer.json.items.map(({ run, problem }: { run?: { id: string }; problem?: { code: string } }) =>
+      problem ? problem.code : run?.id,
+    );
+  };
+  const refused = ['idempotency_key_reused', 'id_conflict'];
+  const first = await send();
+  expect(first.slice(1, 3)).toEqual(refused);
+  const gone = [taken, id, decodeId('run', first[3])];
+  await sql.query('delete from idempotency_keys where key = any ($1)', [[used, own]]);
+  await sql.query('delete from live_runs where run_id = any ($1)', [gone]);
+  await sql.query('delete from runs where id = any ($1)', [gone]);
+  expect(await send()).toEqual([first[0], ...refused, 'run_removed', 'run_removed']);
 });

@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest';
-import { Overloaded } from '../../src/platform/db/permits.js';
 import type { Timing } from '../../src/platform/time.js';
 import { Turns } from '../../src/runs/turns.js';
 
@@ -75,9 +74,13 @@ it('more than may wait is refused, by number and by weight; what has left no lon
   let release = () => {};
   const first = turns.take(40 * MIB, () => new Promise<void>((resolve) => (release = resolve)));
   const second = turns.take(40 * MIB, async () => 'second');
-  await expect(turns.take(9 * MIB, async () => 'third')).rejects.toThrow(Overloaded);
+  const crowded = {
+    code: 'unavailable',
+    message: expect.stringContaining('other large requests are being carried out'),
+  };
+  await expect(turns.take(9 * MIB, async () => 'third')).rejects.toMatchObject(crowded);
   const many = Array.from({ length: 199 }, () => turns.take(1, async () => 'small'));
-  await expect(turns.take(1, async () => 'one too many')).rejects.toThrow(Overloaded);
+  await expect(turns.take(1, async () => 'one too many')).rejects.toMatchObject(crowded);
   release();
   await first;
   expect(await second).toBe('second');
