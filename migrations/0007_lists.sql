@@ -19,7 +19,8 @@ create table ended_runs (
 create function list_ended() returns trigger language plpgsql as $$
 begin
   insert into ended_runs (organization_id, state, created_at, run_id)
-  select organization_id, state, created_at, id from changed where state is not null;
+  select organization_id, state, created_at, id from changed where state is not null
+  on conflict do nothing;                                  -- whoever changes an ended run by hand
   return null;
 end $$;
 create trigger runs_ended_are_listed after update on runs referencing new table as changed

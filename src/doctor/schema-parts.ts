@@ -78,7 +78,7 @@ export const SCHEMA_PARTS: readonly Part[] = Object.freeze([
   { kind: 'function', name: 'db_now()', body: '0c023ccdf3334e3af450cbdb69fa3a64' },
   { kind: 'function', name: 'ensure_run_partitions(integer)', body: 'b6914bfed8e635eae4b839e0c76723cb' },
   { kind: 'function', name: 'instant_text(timestamp with time zone)', body: 'db9574bf491a9fe660a80f17b7930d77' },
-  { kind: 'function', name: 'list_ended()', body: 'f21feb2b10c46e8b55a6fe1257f4fe47' },
+  { kind: 'function', name: 'list_ended()', body: '3f3285b3d7173e50348618e4725cc648' },
   { kind: 'function', name: 'name_words(text)', body: 'd518b494274c03bca265d071ab3a70ae' },
   { kind: 'function', name: 'refuse_change()', body: '5c1e2a83052323b8055f9690e01ef55b' },
   { kind: 'index', name: 'audit_entries_keys', on: 'audit_entries' },

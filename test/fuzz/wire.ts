@@ -93,7 +93,9 @@ export function answersIn(bytes: Buffer, isHead = false): WireAnswer[] {
     const headers = headersIn(head.slice(1));
     rest = rest.subarray(end + 4);
     if (status < 200) continue;
-    const { body, isWhole, length } = isHead
+    // Of a head that is too large nobody has read the method.
+    const isBare = isHead && !(status === 400 && rest.length > 0);
+    const { body, isWhole, length } = isBare
       ? { body: Buffer.alloc(0), isWhole: true, length: 0 }
       : bodyIn(headers, rest);
     answers.push({ status, headers, body, isWhole });

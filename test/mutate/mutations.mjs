@@ -695,7 +695,10 @@ export const MUTATIONS = [
     'true ? undefined',
   ]),
   mutation('a search has no end', ENTRIES, ENTRY_LISTS, ['performance.now() >= untilMs', 'performance.now() < 0']),
-  mutation('`after` includes its instant', ENTRIES, ENTRY_LISTS, ['after.getTime() + 1', 'after.getTime()']),
+  mutation('`after` includes its instant', ENTRIES, ENTRY_LISTS, [
+    'seqAt(this.pool, chain, after, 1)',
+    'seqAt(this.pool, chain, after, 0)',
+  ]),
   mutation('a refusal about a run is not found by its object', ENTRIES_SQL, ENTRY_LISTS, [
     'objectRunId === undefined\n    ? { place }',
     "objectRunId === undefined\n    ? { place }\n    : objectRunId !== ''\n      ? { place: sql`e.run_id = ${objectRunId} and ${says(sql, 'object', object)}` }",
@@ -1008,7 +1011,7 @@ export const MUTATIONS = [
     '    if (session.isJson)',
   ]),
   mutation('client: a third Ctrl-C is not heard', 'src/cli/shell.ts', CLI_CTRL_C, [
-    '    if (told.length === 0) process.exit(EXIT_CODES.interrupted.code);\n',
+    '      process.exit(EXIT_CODES.interrupted.code);\n',
     '',
   ]),
   mutation('client: a cut is told amidst the bytes of the tool', 'src/cli/wait.ts', CLI_WAITS, [
@@ -1022,10 +1025,6 @@ export const MUTATIONS = [
   mutation('client: half of the last lines pass for all of them', 'src/cli/output.ts', CLI_LOGS, [
     '    if (tail !== undefined && this.position > 0) throw brokenTail();\n',
     '',
-  ]),
-  mutation('client: each try of a rerun makes a run', 'src/cli/api.ts', CLI_SUBMITS, [
-    'const request = { ...launch, headers };',
-    'const request = launch.body === undefined ? launch : { ...launch, headers };',
   ]),
   mutation('client: one header twice', 'src/cli/http-launch.ts', CLI_SUBMITS, [
     '    if (seen.has(name.toLowerCase())) throw',
@@ -1247,7 +1246,7 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('client: a device is read to its end', 'src/cli/text-file.ts', CLI_SUBMITS, [
-    'if (bytes.length > LIMIT_BYTES)',
+    'if (bytes.length > limitBytes)',
     'if (bytes.length < 0)',
   ]),
   mutation('client: each cut of unknown size is told', 'src/cli/cut.rules.ts', CLI_WAITS, [
@@ -1288,8 +1287,8 @@ export const MUTATIONS = [
     'if (isAwaited) await',
   ]),
   mutation('client: a word passes for an id', 'src/cli/ids.ts', CLI_USAGE, ['if (RUN_ID.test(id))', "if (id !== '')"]),
-  mutation('client: a mistyped word is left to the server', 'src/cli/runs.ts', CLI_USAGE, [
-    'if (words.includes(text)) return text;',
+  mutation('client: a mistyped word is left to the server', 'src/cli/filters.ts', CLI_USAGE, [
+    'if (choices.includes(text)) return text;',
     'return text;',
   ]),
   mutation('client: a run that goes on looks interrupted', 'src/cli/failure.ts', CLI_LOGS, [
@@ -1836,9 +1835,12 @@ export const MUTATIONS = [
     'outOfTime',
   ]),
   // No change without its entry, and who is refused.
-  mutation('a revoked token acts', GUARD, REFUSED, ['if (!identity || identity.isRevoked) {', 'if (!identity) {']),
+  mutation('a revoked token acts', GUARD, REFUSED, [
+    'if (identity && !identity.isRevoked) return',
+    'if (identity) return',
+  ]),
   mutation('a revoked token leaves no trace', GUARD, REFUSED, [
-    "      if (identity) this.refusals.note(identity.caller, refusalOf('unauthorized', request));\n",
+    "    if (identity) this.refusals.note(identity.caller, refusalOf('unauthorized', request));\n",
     '',
   ]),
   mutation('what is forbidden leaves no trace', GUARD, REFUSED, [
@@ -2202,8 +2204,8 @@ export const MUTATIONS = [
     'and e.run_id = ${run}',
   ]),
   mutation('an entry is shown with the run that stands beside it', 'src/audit/entry.ts', CHAIN_RULES, [
-    "object?.startsWith('run_') ? object : null",
-    'object',
+    'run: isOfRun ? object : null',
+    'run: object',
   ]),
   mutation('an export is taken for a rotation of keys', KEYS, KEY_API, [
     `\n             and strpos(claim, '"action":"' || action || '"') > 0`,
@@ -2824,16 +2826,12 @@ export const MUTATIONS = [
     "if (beside.state === 'running' && dataDir === '') return",
   ]),
   mutation('doctor: holds laws against another schema', 'src/doctor/doctor.service.ts', DOCTOR, [
-    'if (schema.faults.length > 0)',
-    'if (schema.faults.length > 1)',
+    'schema.faults.length === 0',
+    'schema.faults.length <= 1',
   ]),
   mutation('doctor: a life does not say what it signs with', 'src/boot.ts', DOCTOR, [
     'signs: app.get(KeyService).ownFingerprint',
     'signs: null',
-  ]),
-  mutation('doctor: leaves out what it had no time for in silence', 'src/doctor/laws-check.ts', DOCTOR_BUDGET, [
-    'if (next === undefined) return',
-    'if (next !== null) return',
   ]),
   mutation('doctor: verifies the newest window of a chain alone', 'src/doctor/chains.ts', DOCTOR_BUDGET, [
     '  walk.from = first;',
@@ -2890,12 +2888,12 @@ export const MUTATIONS = [
     'clockAheadMs',
   ]),
   mutation('doctor: an old snapshot is not seen', 'src/doctor/server.sql.ts', DOCTOR_SERVER, [
-    'backend_xmin is not null or backend_xid is not null',
-    'backend_xid is not null',
+    'backend_xmin is not null or backend_xid is not null)\n        and not exists',
+    'backend_xid is not null)\n        and not exists',
   ]),
   mutation('doctor: a session that holds nothing is a fault', 'src/doctor/server.sql.ts', DOCTOR_SERVER, [
-    '        and (backend_xmin is not null or backend_xid is not null)\n',
-    '',
+    '        and (backend_xmin is not null or backend_xid is not null)\n        and not exists',
+    '        and not exists',
   ]),
   mutation("a renewal does not note the machine's clock", RENEW, 'test/execution/keeper/renew.contract.spec.ts', [
     'clock_ahead_ms = round($3::float8 - extract(epoch from db_clock()) * 1000)::bigint',
@@ -3168,8 +3166,8 @@ export const MUTATIONS = [
     'if (isTransient(error) ||',
   ]),
   mutation('a batch has the common limit of bodies', 'src/platform/http/larger-body.ts', BATCH_API, [
-    "if ('bodyLimit' in config &&",
-    "if (false && 'bodyLimit' in config &&",
+    'if (bodyLimit !== undefined) route.bodyLimit',
+    'if (bodyLimit === null) route.bodyLimit',
   ]),
   mutation('large statements go side by side', 'src/runs/turns.ts', 'test/runs/turns.unit.spec.ts', [
     'size: 1,',
@@ -3225,7 +3223,7 @@ export const MUTATIONS = [
     'a request without a host is let in',
     'src/platform/http/app.ts',
     'test/platform/http/odd-requests.api.spec.ts',
-    [' ?? hostProblem(request);', ';'],
+    ["raw.httpVersion === '1.1'", 'false'],
   ),
   mutation(
     'a request without a host is refused by Node',
@@ -3240,8 +3238,8 @@ export const MUTATIONS = [
     ["server.on('checkExpectation'", "server.on('never'"],
   ),
   mutation('a star gets past the hooks', 'src/platform/http/app.ts', 'test/platform/http/odd-requests.api.spec.ts', [
-    "url.startsWith('*') ?",
-    'false ?',
+    "path.startsWith('/') ? path",
+    'path !== undefined ? path',
   ]),
   mutation(
     'an answer of bytes is broken off',
@@ -3290,8 +3288,8 @@ export const MUTATIONS = [
     "permitted?.why === 'nobody' &&",
   ]),
   mutation('who the guard forbids is not remembered', GUARD, REFUSED, [
-    "      this.refusals.note(identity.caller, refusalOf('forbidden', request));\n",
-    '',
+    "      this.refusals.note(caller, refusalOf('forbidden', request));\n      throw",
+    '      throw',
   ]),
   mutation('a route does not say what it records', 'src/runs/queues.controller.ts', OPENAPI, [
     "  @Records('queue.paused', 'queue.resumed')\n",
@@ -3327,7 +3325,7 @@ export const MUTATIONS = [
   ]),
   mutation('/docs runs scripts from anywhere', DOCS, DOCS_API, ["script-src 'self'", 'script-src *']),
   mutation('/docs is kept for ever under a name that does not change', 'src/platform/http/docs.ts', DOCS_API, [
-    'docs.js?v=${VERSION}',
+    'docs.js?v=${DOCS_VERSION}',
     'docs.js',
   ]),
   mutation('/docs breaks its own policy', DOCS, 'test/platform/http/docs.system.spec.ts', [
@@ -3516,5 +3514,21 @@ export const MUTATIONS = [
   mutation('long work that breaks off is given up', TRANSPORT, CLIENT_REQUESTS, [
     'if (tries === 1 && tryMs > TRY_MS && nowMs - begunMs < tryMs) begunMs = nowMs;',
     '',
+  ]),
+  mutation(
+    'a large body is collected of anybody',
+    'src/platform/http/larger-body.ts',
+    'test/platform/http/unknown-callers.process.spec.ts',
+    ['    await doorkeeper.admit(request, reply);\n', ''],
+  ),
+  mutation(
+    'a query that is no text is taken',
+    'src/platform/http/app.ts',
+    'test/platform/http/odd-requests.api.spec.ts',
+    ["    decodeURIComponent(url.split('?').slice(1).join('?'));\n", ''],
+  ),
+  mutation('of a whole URL all counts', 'src/platform/http/app.ts', 'test/platform/http/odd-requests.api.spec.ts', [
+    "target.replace(ORIGIN, '')",
+    'target',
   ]),
 ];

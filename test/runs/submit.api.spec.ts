@@ -246,12 +246,16 @@ describe('F081 hostile text is refused with its place and never a 500', () => {
     if (!wasRefusedOnTheWay(answer)) expect(answer.headers['content-type']).toContain('application/problem+json');
   });
 
-  it.each(['?q=%00', '?queue=%00', '?label=a:%00', '?label=%00:a', '?state=%00', '?cursor=%00', '?kind=%ff', '?%00=1'])(
+  it.each(['?q=%00', '?queue=%00', '?label=a:%00', '?label=%00:a', '?state=%00', '?cursor=%00', '?%00=1'])(
     'query %s is refused',
     async (query) => {
       expect((await surface.send({ path: `/v1/runs${query}` })).status).toBe(422);
     },
   );
+
+  it.each(['?kind=%ff', '?q=%c3%28', '?q=%', '?%zz=1'])('query %s is no text', async (query) => {
+    expect((await surface.send({ path: `/v1/runs${query}` })).status).toBe(400);
+  });
 });
 
 it('F092 an environment may not hold bad names or what the server gives, each named', async () => {
