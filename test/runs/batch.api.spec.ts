@@ -210,7 +210,8 @@ describe('an item’s own key', () => {
   });
 
   it('S4-111 has 1 to 255 bytes and no control characters', async () => {
-    const keys = ['k'.repeat(255), 'k'.repeat(256), `é${'k'.repeat(254)}`, '', 'a\nb', null];
+    const longest = newId().padEnd(255, 'k');
+    const keys = [longest, `${longest}k`, `é${longest.slice(1)}`, '', 'a\nb', null];
     const answer = await batch(keys.map((idempotencyKey) => noop({ idempotencyKey })));
     expect(statuses(answer)).toEqual([201, 422, 422, 422, 422, 201]);
   });

@@ -81,7 +81,12 @@ it('F159 one that ended is listed for a day, and can be looked at for longer', a
     `select id from workers where started_at < now() - interval '2 days' order by ended_at`,
   );
   const [gone = '', fresh = ''] = rows.map(({ id }) => encodeId('wrk', id));
-  const listed = (await surface.send({ path: '/v1/workers?limit=200' })).json.items.map(({ id }: { id: string }) => id);
+  const listed: string[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page = await surface.send({ path: `/v1/workers?limit=200${cursor === '' ? '' : `&cursor=${cursor}`}` });
+    listed.push(...page.json.items.map(({ id }: { id: string }) => id));
+    cursor = page.json.next;
+  }
   expect(listed).toContain(fresh);
   expect(listed).not.toContain(gone);
   const { status, json } = await surface.send({ path: `/v1/workers/${gone}` });
