@@ -3,22 +3,21 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { decodeId, encodeId, newId } from '../../src/kernel/ids.js';
 import { startIfHeld } from '../../src/runs/claim.sql.js';
 import { promoteDue } from '../../src/runs/pulse.sql.js';
-import { openSurface, type Surface } from '../send.js';
+import { openLocalSurface, type Surface } from '../send.js';
 import { Holder } from './holder.fixture.js';
 
 let root: Surface;
 /** The surface with a queue of its own for each test. */
 let surface: Surface;
 beforeAll(async () => {
-  root = await openSurface();
+  // Elsewhere others register workers of all queues, and janitors look after leases.
+  root = await openLocalSurface();
 });
 beforeEach(() => {
   surface = { ...root, queue: `q-${newId()}` };
 });
 afterAll(() => root.close());
 
-/** Other callers register workers of all queues there, and janitors look after leases. */
-const isShared = process.env.CAPSTAN_TEST_URL !== undefined;
 const INSTANT = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/;
 
 async function submit(body: object = {}, token = surface.token): Promise<string> {
@@ -55,7 +54,7 @@ const pause = (paused: boolean) =>
     json: paused ? { paused, reason: 'freeze "until" Monday' } : { paused },
   });
 
-describe.skipIf(isShared)('a run that nobody serves', () => {
+describe('a run that nobody serves', () => {
   it('is told that no worker is connected, whatever was connected before', async () => {
     const id = await submit();
     expect((await why(id)).reasons).toEqual([
@@ -91,7 +90,7 @@ describe.skipIf(isShared)('a run that nobody serves', () => {
   });
 });
 
-describe.skipIf(isShared)('a run that waits', () => {
+describe('a run that waits', () => {
   it('is claimable, without any reason, when a worker with a free slot is there', async () => {
     const id = await submit();
     await Holder.register(surface);
@@ -249,7 +248,7 @@ describe('a run that waits no more', () => {
     ]);
   });
 
-  it.skipIf(isShared).each([
+  it.each([
     ['is over', `lease_until = now() - interval '1 second'`],
     ['ended with its life', `state = 'stopped', ended_at = now()`],
   ])('is told that the lease of who has it %s', async (_, set) => {
