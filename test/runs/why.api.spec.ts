@@ -177,7 +177,7 @@ describe('a run that waits', () => {
   });
 });
 
-describe('a run that waits, whoever else is there,', () => {
+describe('a run that waits, whatever it waits for,', () => {
   it('is told of a pause: since when, by whom, why, and how it ends', async () => {
     const id = await submit();
     const paused = (await pause(true)).json.paused;
@@ -203,7 +203,7 @@ describe('a run that waits, whoever else is there,', () => {
     await session.query(`update live_runs set not_before = now() - interval '1 second' where run_id = $1`, [
       decodeId('run', id),
     ]);
-    if (!isShared) expect(await codes(id)).toContain('not_before');
+    expect(await codes(id)).toContain('not_before');
     await promoteDue(surface.pool, 1_000);
     expect(await codes(id)).not.toContain('not_before');
   });
@@ -213,7 +213,7 @@ describe('a run that waits, whoever else is there,', () => {
     const id = await submit({ notBefore: new Date(Date.now() + 3_600_000).toISOString() });
     const all = await codes(id);
     expect(all.slice(0, 2)).toEqual(['not_before', 'queue_paused']);
-    if (!isShared) expect(all).toHaveLength(3);
+    expect(all).toHaveLength(3);
   });
 });
 
