@@ -55,7 +55,7 @@ const PERHAPS_FEW = 25_000;
 const IS_ASCII = /^[A-Za-z0-9]+$/;
 
 /** A part of the organization's runs, without their payloads. */
-export async function listRuns(pool: Pool, search: Search): Promise<Part<RunRow>> {
+export function listRuns(pool: Pool, search: Search): Promise<Part<RunRow>> {
   return find(pool, search, (places) =>
     pool.run<(RunRow & Seen)[]>(
       (sql) => sql`
