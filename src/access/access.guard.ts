@@ -3,16 +3,9 @@
  * `@InstallationOnly()`: what says nothing is closed. Whom it knows and refuses is remembered, and so is who gets in and
  * is refused further on.
  */
-import {
-  type CallHandler,
-  type CanActivate,
-  type ExecutionContext,
-  Injectable,
-  type NestInterceptor,
-} from '@nestjs/common';
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Observable, tap } from 'rxjs';
 import { Problem } from '../kernel/problems.js';
 import { callerOf, type RequestCaller, rememberCaller } from '../platform/http/caller.js';
 import { Doorkeeper } from '../platform/http/larger-body.js';
@@ -42,6 +35,12 @@ export class Callers extends Doorkeeper {
   async admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     await this.identify(request, reply);
   }
+
+  /** What is forbidden to who has passed the guard; whom the guard itself refuses it has noted. */
+  noteForbidden(request: FastifyRequest): void {
+    const caller = callerOf(request);
+    if (caller) this.refusals.note(caller, refusalOf('forbidden', request));
+  }
 }
 
 @Injectable()
@@ -64,24 +63,6 @@ export class AccessGuard implements CanActivate {
     }
     rememberCaller(request, caller);
     return true;
-  }
-}
-
-/** Sees what is forbidden behind the guard, wherever that is decided. */
-@Injectable()
-export class ForbiddenWitness implements NestInterceptor {
-  constructor(private readonly refusals: RefusalsService) {}
-
-  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const request = context.switchToHttp().getRequest<FastifyRequest>();
-    const caller = callerOf(request);
-    if (!caller) return next.handle();
-    const error = (thrown: unknown): void => {
-      if (thrown instanceof Problem && thrown.code === 'forbidden') {
-        this.refusals.note(caller, refusalOf('forbidden', request));
-      }
-    };
-    return next.handle().pipe(tap({ error }));
   }
 }
 

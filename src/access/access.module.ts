@@ -1,9 +1,9 @@
 /** Who may ask: the service, the guard that stands before every route of the process, and who is refused. */
 import { Module } from '@nestjs/common';
-import { APP_GUARD, APP_INTERCEPTOR, Reflector } from '@nestjs/core';
+import { APP_GUARD, Reflector } from '@nestjs/core';
 import { Doorkeeper } from '../platform/http/larger-body.js';
 import { Platform } from '../platform/platform.js';
-import { AccessGuard, Callers, ForbiddenWitness } from './access.guard.js';
+import { AccessGuard, Callers } from './access.guard.js';
 import { AccessService } from './access.service.js';
 import { RefusalsService } from './refusals.service.js';
 
@@ -31,11 +31,6 @@ import { RefusalsService } from './refusals.service.js';
       inject: [Callers, RefusalsService, Reflector],
       useFactory: (callers: Callers, refusals: RefusalsService, reflector: Reflector) =>
         new AccessGuard(callers, refusals, reflector),
-    },
-    {
-      provide: APP_INTERCEPTOR,
-      inject: [RefusalsService],
-      useFactory: (refusals: RefusalsService) => new ForbiddenWitness(refusals),
     },
   ],
   exports: [AccessService],

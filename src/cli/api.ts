@@ -16,6 +16,7 @@ import {
   decodeAuditEntry,
   decodePage,
   decodeQueue,
+  decodeRetention,
   decodeReceiptCheck,
   decodeRun,
   decodeRunEvent,
@@ -23,6 +24,7 @@ import {
   decodeWhy,
   decodeWorker,
   type Queue,
+  type Retention,
   type ReceiptCheck,
   type Run,
   type RunEvent,
@@ -57,6 +59,7 @@ const PAGE_ITEMS = 200;
 const BUNDLE_TRY_MS = 280_000;
 const BUNDLE_TYPES = 'application/vnd.kordloom.loomseal+json, application/problem+json';
 const KEY_PATH = 'v1/audit/key';
+const RETENTION_PATH = 'v1/retention';
 /** A server works on one part for up to 25 s. */
 const BULK_TRY_MS = 60_000;
 
@@ -179,6 +182,15 @@ export class Api {
 
   private putQueue(name: string, body: object): Promise<Answer<Queue>> {
     return this.ask({ method: 'PUT', path: `v1/queues/${encodeURIComponent(name)}`, body }, decodeQueue);
+  }
+
+  retention(): Promise<Answer<Retention>> {
+    return this.ask({ method: 'GET', path: RETENTION_PATH }, decodeRetention);
+  }
+
+  /** Null: as long as the installation says. */
+  putRetention(retention: string | null): Promise<Answer<Retention>> {
+    return this.ask({ method: 'PUT', path: RETENTION_PATH, body: { retention } }, decodeRetention);
   }
 
   /** Up to `limit` entries of a chain, newest first. */

@@ -21,6 +21,7 @@ import { addHttpCommand } from './http-launch.js';
 import { addLaunchCommands } from './launch.js';
 import { addLogsCommand } from './logs.js';
 import { addQueuesCommands } from './queues.js';
+import { addRetentionCommand } from './retention.js';
 import { addRerunCommand } from './rerun.js';
 import { addRunsCommands } from './runs.js';
 import type { Shell } from './shell.js';
@@ -98,6 +99,7 @@ function declare({ shell, version, servers }: ProgramParts, pages: { out: string
   addAuditKeyCommands(client);
   addAuditReportCommand(client);
   addVerifyCommand(client);
+  addRetentionCommand(client);
   client.beginSection('This command line');
   addConfigCommands(client);
   addCompletionCommand(client, root);

@@ -211,6 +211,16 @@ function pauseOf(queue: Fields, name: string): Queue['paused'] {
   return { at: textOf(pause, 'at'), byName: textOf(pause, 'byName'), reason: textOf(pause, 'reason') };
 }
 
+export interface Retention {
+  readonly retention: string;
+  readonly isDefault: boolean;
+}
+
+export function decodeRetention(value: unknown): Retention {
+  const retention = fieldsOf(value, 'the retention');
+  return { retention: textOf(retention, 'retention'), isDefault: booleanOf(retention, 'isDefault') };
+}
+
 export interface AuditEntry {
   readonly seq: number;
   readonly at: string | null;

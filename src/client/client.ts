@@ -13,6 +13,7 @@ import type {
   BundlePick,
   Canceled,
   Queue,
+  Retention,
   ReceiptCheck,
   Reruns,
   Run,
@@ -237,6 +238,16 @@ export class Capstan {
   resumeQueue(name: string, { reason = null, signal }: { reason?: string | null } & CallOptions = {}): Promise<Queue> {
     const body = { paused: false, reason };
     return dataOf(this.raw.PUT('/v1/queues/{name}', { params: { path: { name } }, body, signal }));
+  }
+
+  /** How long ended runs of the token's organization are kept. */
+  retention({ signal }: CallOptions = {}): Promise<Retention> {
+    return dataOf(this.raw.GET('/v1/retention', { signal }));
+  }
+
+  /** Keeps them for a duration such as `14d` from now on; null for what the installation says. What is older is removed. */
+  putRetention(retention: string | null, { signal }: CallOptions = {}): Promise<Retention> {
+    return dataOf(this.raw.PUT('/v1/retention', { body: { retention }, signal }));
   }
 
   /** Entries of a chain, newest first. */

@@ -10,6 +10,7 @@ export type RunEvent = Schemas['Event'];
 export type Why = Schemas['Why'];
 export type Worker = Schemas['Worker'];
 export type Queue = Schemas['Queue'];
+export type Retention = Schemas['Retention'];
 export type AuditEntry = Schemas['Entry'];
 export type ReceiptCheck = Schemas['Receipt'];
 export type SigningKeys = Schemas['Key'];

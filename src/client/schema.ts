@@ -222,6 +222,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How long ended runs are kept
+         * @description Of the caller's organization.
+         */
+        get: operations["getRetention"];
+        /**
+         * Say how long ended runs are kept
+         * @description Of the caller's organization. A run that ended longer ago is removed within minutes, with its events and output, and its id then answers 404. Each removal is an entry of the audit chain, `runs.removed`, with counts and a digest; the entries of the runs stay. Idempotent: said again it changes nothing.
+         */
+        put: operations["putRetention"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs": {
         parameters: {
             query?: never;
@@ -924,6 +948,13 @@ export interface components {
              */
             reason?: string | null;
         };
+        PutRetention: {
+            /**
+             * @description A duration of 1d to 365d; null for the installation's own, `CAPSTAN_RETENTION`.
+             * @example 14d
+             */
+            retention: string | null;
+        };
         Queue: {
             /** @example default */
             name: string;
@@ -1046,6 +1077,23 @@ export interface components {
              * @example run_01hx2ew2hde8g8njcz5w3mrv6k
              */
             id: string;
+        };
+        Retention: {
+            /**
+             * @description A run goes this long after its end, with its events and output. Its audit entries stay.
+             * @example 14d
+             */
+            retention: string;
+            /**
+             * @description The organization says nothing of its own.
+             * @example false
+             */
+            isDefault: boolean;
+            /**
+             * @description Of what the organization says, as `If-Match` takes it, quotes and all.
+             * @example "1209600000"
+             */
+            etag: string;
         };
         Run: {
             /** @example run_01h455vb4pex5vsknk084sn02q */
@@ -2347,6 +2395,104 @@ export interface operations {
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
             404: components["responses"]["not_found"];
+            412: components["responses"]["precondition_failed"];
+            413: components["responses"]["body_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            422: components["responses"]["invalid_input"];
+            503: components["responses"]["unavailable"];
+            /** @description A problem: the request was not carried out, or not wholly. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getRetention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description So long. */
+            200: {
+                headers: {
+                    /** @description Its `etag`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "retention": "14d",
+                     *       "isDefault": false,
+                     *       "etag": "\"1209600000\""
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Retention"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            503: components["responses"]["unavailable"];
+            /** @description A problem: the request was not carried out, or not wholly. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    putRetention: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description An `etag` of the retention, or several: while it has none of them nothing is changed. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "retention": "14d"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PutRetention"];
+            };
+        };
+        responses: {
+            /** @description Ended runs are kept so long from now on. */
+            200: {
+                headers: {
+                    /** @description Its `etag`. */
+                    ETag?: string;
+                    "Audit-Receipt": components["headers"]["AuditReceipt"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "retention": "14d",
+                     *       "isDefault": false,
+                     *       "etag": "\"1209600000\""
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Retention"];
+                };
+            };
+            400: components["responses"]["malformed_request"];
+            401: components["responses"]["unauthorized"];
             412: components["responses"]["precondition_failed"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["unsupported_media_type"];

@@ -12,6 +12,8 @@ export type RunWindow =
 
 /** More than anybody reads of one window; the number of them all is told. */
 const MOST_TOLD = 100;
+/** Of one window; what its runs have themselves counts. */
+const MOST_ENTRIES = 10_000;
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
@@ -24,7 +26,7 @@ interface WindowRow {
 
 /**
  * Looks at the runs of a window, and at what stands among their ids and belongs to no run. One statement, one snapshot.
- * Index: runs_pkey; 500 runs take about 15 ms.
+ * Index: runs_pkey, audit_entries_run, audit_entries_object; 500 runs take about 15 ms.
  */
 export async function lookAtRuns(pool: Pick<Pool, 'run'>, window: RunWindow): Promise<Look<string>> {
   const [row] = await pool.run<WindowRow[]>(
@@ -40,6 +42,32 @@ export async function lookAtRuns(pool: Pick<Pool, 'run'>, window: RunWindow): Pr
     ),
     ${holdersCte(sql)},
     ${factsCte(sql)},
+    -- Of runs that were removed in order there are more entries than anybody can look at.
+    missing as materialized (
+      select a.run_id, a.seq, a.chain_id, a.action
+      from (
+        select * from audit_entries a
+        where ${isAmong(sql, 'a.run_id', window)}
+        order by a.run_id desc, a.seq desc
+        limit ${MOST_ENTRIES}
+      ) a
+      where not exists (select from picked p where p.id = a.run_id)
+    ),
+    -- What had ended before this may have been removed: so the last entries of removals say.
+    removed_before as materialized (
+      select c.chain_id, max(substring(r.claim from '"before":"([^"]*)"') collate "C") as instant
+      from (select distinct chain_id from missing) c
+      cross join lateral (
+        select a.claim from audit_entries a
+        where a.chain_id = c.chain_id
+          and substring(a.claim from '"object":"([^"]*)"') = 'runs'
+          and a.run_id is null
+          and strpos(a.claim, '"action":"runs.removed"') > 0
+        order by a.seq desc
+        limit 100
+      ) r
+      group by c.chain_id
+    ),
     found as (
       (select law, f.id, ${runDetail(sql)} as detail
        from facts f
@@ -47,10 +75,14 @@ export async function lookAtRuns(pool: Pick<Pool, 'run'>, window: RunWindow): Pr
        where holds is not true
        limit ${MOST_TOLD})
       union all
-      (select 'audit_run', a.run_id, 'entry ' || a.seq || ' of the chain ' || a.chain_id || ' is about it: ' || a.action
-       from audit_entries a
-       where ${isAmong(sql, 'a.run_id', window)}
-         and not exists (select from picked p where p.id = a.run_id)
+      (select 'audit_run', m.run_id, 'entry ' || m.seq || ' of the chain ' || m.chain_id || ' is about it: ' || m.action
+       from missing m
+       where not exists (
+         select from audit_entries e
+         join removed_before b on b.chain_id = e.chain_id
+         where e.run_id = m.run_id
+           and strpos(e.claim, '"action":"run.ended"') > 0
+           and substring(e.claim from '"endedAt":"([^"]*)"') collate "C" < b.instant)
        limit ${MOST_TOLD})
       union all
       (select 'one_standing', l.run_id, 'there is a live row of it, and no record'

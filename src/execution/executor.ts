@@ -142,7 +142,9 @@ export class Executor {
     const giving =
       holding.state === 'claimed'
         ? this.parts.holder.release([holding])
-        : this.parts.holder.finish(holding, without(UNKNOWN_OUTCOME)).then(() => undefined);
+        : this.parts.holder
+            .finish(holding, without(holding.kind === 'noop' ? NOOP_OUTCOME : UNKNOWN_OUTCOME))
+            .then(() => undefined);
     void giving.catch(() => undefined).finally(() => this.disowned.delete(holding.runId));
   }
 
@@ -150,6 +152,10 @@ export class Executor {
     const { run } = execution;
     const { config } = this.parts.platform;
     const work = workOf(run, { path: config.toolPath, defaultTimeoutMs: config.runTimeoutMs });
+    if (run.started) {
+      this.parts.metrics.countStarted(run.queue, run.waitedMs);
+      return this.end(execution, without(NOOP_OUTCOME));
+    }
     if (work.type === 'unfit') return this.end(execution, without(unfit(work.detail)));
     if (!(await mayStart(run, { ...this.parts, mode: () => this.mode }))) return;
     if (this.isStopping) return this.end(execution, without(STOPPED_UNSTARTED));
@@ -197,10 +203,10 @@ export class Executor {
   private async end(execution: Execution, end: RunEnd): Promise<void> {
     execution.ending = true;
     const { runId, fence } = execution.run;
-    const about = { run: encodeId('run', runId), fence, state: end.outcome.state };
+    const about = () => ({ run: encodeId('run', runId), fence, state: end.outcome.state });
     if (this.mode === 'abandoned') {
       this.parts.platform.log.warn(
-        { code: 'run_end_withheld', ...about },
+        { code: 'run_end_withheld', ...about() },
         "this life is over, so the run's end was not written; a janitor settles the run",
       );
       return;
@@ -208,7 +214,7 @@ export class Executor {
     if (await this.parts.holder.finish(execution.run, end)) return;
     this.parts.metrics.work.countLostRace('finish');
     this.parts.platform.log.warn(
-      { code: 'run_end_refused', ...about },
+      { code: 'run_end_refused', ...about() },
       'the run was no longer ours when it ended; nothing was written',
     );
   }

@@ -1,5 +1,5 @@
 /** JSON that is hashed or stored: the canonical form, digests, and what PostgreSQL or a hash could not take. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
@@ -13,7 +13,7 @@ export function canonicalJson(value: unknown): string {
 
 /** Lower-case hex SHA-256; text is hashed as UTF-8. */
 export function sha256Hex(data: string | Uint8Array): string {
-  return createHash('sha256').update(data).digest('hex');
+  return hash('sha256', data, 'hex');
 }
 
 /** `sha256:` and the hex digest of the canonical form. */

@@ -11,6 +11,7 @@ import type { ClockSample } from '../platform/db/clock.rules.js';
 import type { Platform } from '../platform/platform.js';
 import { HolderService } from '../runs/holder.service.js';
 import { JanitorService } from '../runs/janitor.service.js';
+import { RetentionSweep } from '../runs/retention-sweep.service.js';
 import type { RunMetrics } from '../runs/run.metrics.js';
 import type { NewWorker } from '../runs/worker.js';
 import { leaveIfAlive } from '../runs/worker.sql.js';
@@ -18,9 +19,13 @@ import { HousekeepingLoop } from './housekeeping.loop.js';
 import { JanitorLoop } from './janitor.loop.js';
 import type { LoopMetrics } from './loop.metrics.js';
 import { LoopRunner } from './loop-runner.js';
+import { RetentionLoop } from './retention.loop.js';
 import { WorkLoop } from './work.loop.js';
 
+/** Small, so that a pulse comes soon after a run becomes due. */
+export const PULSE_JITTER = 0.1;
 const HOUSEKEEPING_EVERY_MS = 600_000;
+const RETENTION_EVERY_MS = 600_000;
 /** For what is left to write or to end once the tools were killed. */
 const LAST_WRITES_MS = 1_000;
 /** From a claim to the spawn of its tool, with room. */
@@ -38,6 +43,8 @@ export interface LifeParts {
   readonly signs: string | null;
   readonly runMetrics: RunMetrics;
   readonly loopMetrics: LoopMetrics;
+  /** Told what each pulse says of the database, which spares looks for `/readyz`. */
+  readonly noteWritable: (writable: boolean) => void;
 }
 
 export class Life {
@@ -87,16 +94,23 @@ export class Life {
       log: platform.log,
       pollIntervalMs: config.pollIntervalMs,
       mayClaim: () => this.isExtended(),
-      onPulse: (pulse) => this.janitorLoop.notePulse(pulse),
+      onPulse: (pulse) => {
+        this.janitorLoop.notePulse(pulse);
+        parts.noteWritable(pulse.writable);
+      },
     });
     const runner = { timing, log: platform.log, metrics: parts.loopMetrics };
-    const working = new LoopRunner(work, { ...runner, intervalMs: () => work.intervalMs() });
+    const working = new LoopRunner(work, { ...runner, intervalMs: () => work.intervalMs(), jitter: PULSE_JITTER });
     this.runners = [
       working,
       new LoopRunner(this.janitorLoop, { ...runner, intervalMs: () => config.janitorIntervalMs }),
-      new LoopRunner(new HousekeepingLoop(platform.pools.work, janitor), {
+      new LoopRunner(new HousekeepingLoop(platform.pools.work), {
         ...runner,
         intervalMs: () => HOUSEKEEPING_EVERY_MS,
+      }),
+      new LoopRunner(new RetentionLoop(new RetentionSweep(platform, worker, runMetrics.retention), timing), {
+        ...runner,
+        intervalMs: () => RETENTION_EVERY_MS,
       }),
     ];
     this.watch();

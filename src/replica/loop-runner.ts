@@ -7,10 +7,14 @@ import type { LoopMetrics } from './loop.metrics.js';
 
 const LONGEST_BACKOFF_MS = 5_000;
 const JITTER = 0.3;
+/** Without a reason of ours each abort would make an error of its own, stack and all. */
+const WOKEN = 'woken';
 
 export interface RunnerOptions {
-  /** Time between idle steps, asked before each wait; up to `JITTER` of it is added, so that replicas drift apart. */
+  /** Time between idle steps, asked before each wait; up to `jitter` of it is added, so that replicas drift apart. */
   readonly intervalMs: () => number;
+  /** 0.3 unless told otherwise. */
+  readonly jitter?: number;
   readonly timing: Timing;
   readonly log: Logger;
   readonly metrics: LoopMetrics;
@@ -36,7 +40,7 @@ export class LoopRunner {
   /** The next step begins now, or right after the one that is running. */
   wake(): void {
     this.woken = true;
-    this.waiting.abort();
+    this.waiting.abort(WOKEN);
   }
 
   /** Resolves when the step that is running has ended. */
@@ -47,7 +51,7 @@ export class LoopRunner {
   }
 
   private async run(): Promise<void> {
-    const { timing, intervalMs } = this.options;
+    const { timing, intervalMs, jitter = JITTER } = this.options;
     while (!this.stopping.signal.aborted) {
       this.woken = false;
       const result = await this.step();
@@ -57,7 +61,7 @@ export class LoopRunner {
       const pause = result === 'failed' ? Math.min(100 * 2 ** this.failures, LONGEST_BACKOFF_MS) : intervalMs();
       // After a fault a wake-up doesn't cut the pause short: it would turn an outage into a storm.
       const signal = result === 'failed' ? this.stopping.signal : this.waiting.signal;
-      await timing.delay(pause * (1 + timing.random() * JITTER), signal);
+      await timing.delay(pause * (1 + timing.random() * jitter), signal);
     }
   }
 

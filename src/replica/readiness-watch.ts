@@ -1,37 +1,36 @@
 /**
- * Looks at the database all the time, over a connection of its own: a pool that is busy says nothing about the
- * database. What was found last is there at once for whoever asks. When the server turns out to be read-only, or
+ * Watches the database by what becomes of all statements, and looks itself over a connection of its own wherever they
+ * say too little: a pool that is busy says nothing about the database. What was found last is there at once for whoever asks. When the server turns out to be read-only, or
  * writable again, all pools connect anew, since by the same address another server may be meant now; and when the
  * connection of the look itself was dead without a word, since theirs will be too.
  */
 import { errorCode, isTimeout, StatementTimeout } from '../platform/db/db.js';
 import { knownMigrations } from '../platform/db/migrate.js';
 import type { Platform } from '../platform/platform.js';
-import {
-  type Checks,
-  type DatabaseView,
-  judge,
-  LOOK_AGAIN_MS,
-  LOOK_EVERY_MS,
-  type Sign,
-  TICK_MS,
-  UNSEEN,
-} from './readiness.rules.js';
+import { type Checks, type DatabaseView, isLookDue, judge, type Sign, TICK_MS, UNSEEN } from './readiness.rules.js';
 import { probe } from './readiness.sql.js';
 
 /** No such table: the database answers, and has no schema yet. */
 const UNDEFINED_TABLE = '42P01';
 const TOO_MANY_CONNECTIONS = '53300';
 
+/** What a pool counts. */
+interface Counted {
+  readonly answers: number;
+  readonly losses: number;
+  readonly inFlight: number;
+}
+
 export class DatabaseWatch {
   private readonly stopping = new AbortController();
   private view: DatabaseView = UNSEEN;
   private migrations: Checks['migrations'] = 'unknown';
   private answersSeen = 0;
+  private lossesSeen = 0;
   /** A look was given up that nobody had ended: half open, as after a cut. */
   private wentSilent = false;
   private ticker: NodeJS.Timeout | undefined;
-  private isLooking = false;
+  private looksUnderWay = 0;
   private newestMigration: string | undefined;
   private noteFirst: () => void = () => undefined;
   /** Resolves when the first look is over. */
@@ -50,10 +49,14 @@ export class DatabaseWatch {
 
   /** Begins to look; to no effect when it has begun. */
   start(): void {
-    if (this.isLooking || this.stopping.signal.aborted) return;
-    this.isLooking = true;
+    if (this.ticker || this.stopping.signal.aborted) return;
     this.ticker = setInterval(() => this.tick(), TICK_MS).unref();
-    void this.lookOn();
+    void this.look();
+  }
+
+  /** A pulse was answered, and has told this. */
+  noteWritable(writable: boolean): void {
+    this.note({ sign: 'pulse', writable });
   }
 
   stop(): void {
@@ -64,6 +67,8 @@ export class DatabaseWatch {
   /** One look out of turn. Whether it was answered; never rejects. */
   async look(): Promise<boolean> {
     const { pools } = this.platform;
+    this.looksUnderWay += 1;
+    this.note({ sign: 'looking' });
     try {
       this.newestMigration ??= (await knownMigrations()).at(-1) ?? '';
       const { writable, applied } = await probe(pools.probe, this.newestMigration);
@@ -76,17 +81,8 @@ export class DatabaseWatch {
       this.noteFault(error);
       return false;
     } finally {
+      this.looksUnderWay -= 1;
       this.noteFirst();
-    }
-  }
-
-  /** One look after another; never rejects. */
-  private async lookOn(): Promise<void> {
-    const { timing } = this.platform;
-    while (!this.stopping.signal.aborted) {
-      const begunAtMs = timing.monotonicMs();
-      const pauseMs = (await this.look()) ? LOOK_EVERY_MS : LOOK_AGAIN_MS;
-      await timing.delay(Math.max(1, begunAtMs + pauseMs - timing.monotonicMs()), this.stopping.signal);
     }
   }
 
@@ -103,12 +99,20 @@ export class DatabaseWatch {
   }
 
   private tick(): void {
-    const answers = Object.values(this.platform.pools).reduce(
-      (sum: number, pool: { answers: number }) => sum + pool.answers,
-      0,
-    );
-    this.note({ sign: 'tick', othersAnswered: answers !== this.answersSeen });
-    this.answersSeen = answers;
+    let [answers, losses, inFlight] = [0, 0, 0];
+    for (const pool of Object.values(this.platform.pools) as readonly Counted[]) {
+      answers += pool.answers;
+      losses += pool.losses;
+      inFlight += pool.inFlight;
+    }
+    this.note({
+      sign: 'tick',
+      othersAnswered: answers !== this.answersSeen,
+      isAsked: inFlight > 0,
+      wasCut: losses !== this.lossesSeen,
+    });
+    [this.answersSeen, this.lossesSeen] = [answers, losses];
+    if (this.looksUnderWay === 0 && isLookDue(this.view, this.migrations === 'ok')) void this.look();
   }
 
   private note(sign: Sign): void {

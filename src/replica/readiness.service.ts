@@ -30,6 +30,11 @@ export class ReadinessService {
     this.watch.start();
   }
 
+  /** A statement that this process sent anyway has told whether the database takes writes. */
+  noteWritable(writable: boolean): void {
+    this.watch.noteWritable(writable);
+  }
+
   stop(): void {
     this.watch.stop();
   }

@@ -19,8 +19,9 @@ import { Replica } from './replica.service.js';
     },
     {
       provide: Replica,
-      useFactory: (platform: Platform, metrics: RunMetrics, self: ThisReplica) => new Replica(platform, metrics, self),
-      inject: [Platform, RunMetrics, ThisReplica],
+      useFactory: (platform: Platform, metrics: RunMetrics, self: ThisReplica, readiness: ReadinessService) =>
+        new Replica(platform, metrics, self, readiness),
+      inject: [Platform, RunMetrics, ThisReplica, ReadinessService],
     },
   ],
   controllers: [HealthController],

@@ -15,6 +15,7 @@ import { chainLoops } from './chain-loops.js';
 import type { Life, LifeParts } from './life.js';
 import { LoopMetrics } from './loop.metrics.js';
 import type { LoopRunner } from './loop-runner.js';
+import type { ReadinessService } from './readiness.service.js';
 import { registerReplicaMetrics } from './replica.metrics.js';
 import { untilAborted } from './stop.js';
 
@@ -45,6 +46,7 @@ export class Replica {
     private readonly platform: Platform,
     private readonly runMetrics: RunMetrics,
     private readonly self: ThisReplica,
+    private readonly readiness: Pick<ReadinessService, 'noteWritable'>,
   ) {}
 
   /** Begins to live. Resolves once the first life is registered. */
@@ -68,6 +70,7 @@ export class Replica {
         signs: serving?.signs ?? null,
         runMetrics,
         loopMetrics,
+        noteWritable: (writable: boolean) => this.readiness.noteWritable(writable),
       };
       this.living = this.live(parts, resolve).catch(reject);
     });

@@ -11,10 +11,14 @@ import type { HolderService } from '../runs/holder.service.js';
 import type { JanitorService } from '../runs/janitor.service.js';
 import type { Pulse } from '../runs/pulse.sql.js';
 
-const CLAIM_AT_MOST = 100;
+const CLAIM_AT_MOST = 200;
 const RECONCILE_EVERY_MS = 15_000;
 /** While something runs, a request to cancel it is seen within this (and its own replica at once). */
 const PULSE_WHILE_HOLDING_MS = 1_500;
+/** A life that holds nothing looks so many times less often: what it could miss is a wake-up that was lost. */
+const IDLE_FACTOR = 1.7;
+/** Between two looks for what becomes due, however many runs do. */
+const DUE_APART_MS = 200;
 /** After a start that failed; doubled each time, so that runs that can't be started aren't taken and given back in a storm. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
@@ -46,6 +50,8 @@ export class WorkLoop implements Loop {
   private pausedUntilMs = Number.NEGATIVE_INFINITY;
   private warnedAtMs = Number.NEGATIVE_INFINITY;
   private pulsedAtMs = Number.NEGATIVE_INFINITY;
+  /** When the next run becomes due, as the last pulse found it. */
+  private dueAtMs = Number.POSITIVE_INFINITY;
   private reconciledAtMs: number;
 
   constructor(private readonly parts: WorkLoopParts) {
@@ -91,8 +97,7 @@ export class WorkLoop implements Loop {
 
   /** How long an idle step may wait for the next. */
   intervalMs(): number {
-    const { executor, pollIntervalMs } = this.parts;
-    return executor.size > 0 ? Math.min(pollIntervalMs, PULSE_WHILE_HOLDING_MS) : pollIntervalMs;
+    return Math.max(0, this.pulseAtMs() - this.parts.timing.monotonicMs());
   }
 
   /** There may be work that was left alone because it could not have been started. */
@@ -104,8 +109,16 @@ export class WorkLoop implements Loop {
     const now = this.parts.timing.monotonicMs();
     if (this.inDoubt || (this.mayHold && now - this.reconciledAtMs >= RECONCILE_EVERY_MS)) await this.reconcile();
     if (this.canClaim()) await this.claim();
-    if (this.wantsPulse || now - this.pulsedAtMs >= this.intervalMs()) await this.pulse();
+    if (this.wantsPulse || now >= this.pulseAtMs()) await this.pulse();
     return this.wantsPulse || this.canClaim() ? 'more' : 'idle';
+  }
+
+  /** When the database is to be asked again, if nothing happens before. */
+  private pulseAtMs(): number {
+    const { pollIntervalMs } = this.parts;
+    const restMs = this.mayHold ? Math.min(pollIntervalMs, PULSE_WHILE_HOLDING_MS) : pollIntervalMs * IDLE_FACTOR;
+    const becomesDueAtMs = Math.max(this.dueAtMs, this.pulsedAtMs + DUE_APART_MS);
+    return Math.min(this.pulsedAtMs + restMs, becomesDueAtMs);
   }
 
   /** There is something to be compared. */
@@ -153,8 +166,9 @@ export class WorkLoop implements Loop {
     const pulse = await holder.pulse(!this.wantsClaim);
     this.isDraining = pulse.draining;
     this.held = pulse.held;
+    this.dueAtMs = pulse.dueInMs === null ? Number.POSITIVE_INFINITY : timing.monotonicMs() + pulse.dueInMs;
     executor.cancel(pulse.canceled);
-    if (pulse.due && (await janitor.promoteDue()) > 0) {
+    if (pulse.dueInMs !== null && pulse.dueInMs <= 0 && (await janitor.promoteDue()) > 0) {
       this.wantsClaim = true;
       this.wantsPulse = true; // It was a batch: more may be due.
     }

@@ -3,14 +3,13 @@ import { Body, Controller, HttpCode, Post, Query, Req, Res } from '@nestjs/commo
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
-import { idempotencyKeyOf, requestDigestOf } from '../platform/http/idempotency.js';
 import { NoQuery } from '../platform/http/input.pipe.js';
 import { LargerBody } from '../platform/http/larger-body.js';
 import { goneSignal } from '../platform/http/prefer.js';
 import { Records } from '../platform/http/records.js';
-import { traceparentOf } from '../platform/http/request-id.js';
 import { BatchAnswerDto, BatchDto, batchItemDto, decodeBatch } from './batch.dto.js';
 import { BatchService } from './batch.service.js';
+import { bearingOf } from './bearing.js';
 import {
   BulkCancelAnswerDto,
   BulkCancelDto,
@@ -23,7 +22,6 @@ import {
 } from './bulk.dto.js';
 import { BulkService } from './bulk.service.js';
 import { BATCH_EXAMPLES, BULK_CANCEL_EXAMPLES, BULK_RERUN_EXAMPLES, NONE_TAKEN } from './examples.js';
-import type { Bearing } from './submits.js';
 
 const IDEMPOTENCY_KEY = {
   name: 'Idempotency-Key',
@@ -137,13 +135,6 @@ export class BulkController {
     withOrigin(reply, answer.replayed, answer.receipt);
     return bulkRerunDto(answer, asked.dryRun);
   }
-}
-
-/** The digest of a body of 16 MiB is not made for nothing. */
-function bearingOf(request: FastifyRequest): Bearing {
-  const key = idempotencyKeyOf(request);
-  const requestDigest = key === null ? '' : requestDigestOf(request);
-  return { traceparent: traceparentOf(request.headers.traceparent), key, requestDigest };
 }
 
 function withOrigin(reply: FastifyReply, replayed: boolean, receipt: string | null): void {

@@ -1,6 +1,6 @@
 /** Rows 13 and 14: a run is canceled in place, or its holder is told to stop it. */
 import { type Pool, records } from '../platform/db/db.js';
-import { type EndedRun, endingCtes } from './ending.sql.js';
+import { type EndedRun, endedRunOf, endingCtes, liveColumns } from './ending.sql.js';
 import type { CancelKind, RunState } from './run.js';
 
 export interface Cancel {
@@ -40,8 +40,8 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
   return pool.run<Canceled[]>(
     (sql) => sql`
     with locked as materialized (
-      select l.run_id, l.state, l.not_before, l.holder, l.claimed_at, l.started_at, l.cancel_requested_at, i.chain,
-             i.object, i.kind, i.detail, i.by, i."byName" as by_name
+      select ${liveColumns(sql)}, l.state as live_state, l.not_before, i.chain, i.object, i.kind, i.detail, i.by,
+             i."byName" as by_name
       from jsonb_to_recordset(${records(sql, cancels)}::jsonb) as i (
         "runId" uuid, "organizationId" uuid, chain text, object text, kind text, detail text, by text, "byName" text,
         states text[])
@@ -57,11 +57,11 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
           -- A claim may have committed since this statement began, of a run that was not due then. The row is first
           -- built, and checked, from what was there before it: a pending run with a cancel request, which no check lets
           -- through.
-          state = k.state, not_before = k.not_before, holder = k.holder, claimed_at = k.claimed_at,
+          state = k.live_state, not_before = k.not_before, holder = k.holder, claimed_at = k.claimed_at,
           started_at = k.started_at
       from locked k
       where l.run_id = k.run_id
-        and k.state in ('claimed', 'running')
+        and k.live_state in ('claimed', 'running')
         and k.cancel_requested_at is null                    -- the first request only
       returning k.run_id, k.chain, k.object, k.kind, k.detail, k.by, k.by_name, l.run_day, l.event_seq,
                 l.cancel_requested_at, l.fence
@@ -74,39 +74,38 @@ export function cancelIfLive(pool: Pool, cancels: readonly Cancel[]): Promise<Ca
       returning run_id
     ),
     requested as (
-      select run_id, chain,
-             jsonb_strip_nulls(jsonb_build_object(
+      select run_id, chain, 'run.cancel_requested' as action,
+             canonical_flat(jsonb_strip_nulls(jsonb_build_object(
                'action', 'run.cancel_requested', 'object', object, 'principal', by, 'principalName', by_name,
-               'cancelKind', kind, 'fence', fence)) as payload
+               'cancelKind', kind, 'fence', fence))) as payload
       from flagged
       where (select count(*) from request_event) >= 0        -- everything is written before the chain's lock is taken
     ),
     ending as materialized (
-      select k.run_id, 'canceled' as state, 'canceled' as code, k.kind, k.detail, null::integer as exit_code,
-             null::text as signal, null::jsonb as output, null::text as output_digest, k.by, k.by_name, k.object,
-             null::text as worker, k.chain
+      select k.*, 'canceled' as state, 'canceled' as code, null::integer as exit_code, null::text as signal,
+             null::jsonb as output, null::text as output_digest, null::text as worker
       from locked k
-      where k.state in ('held', 'pending', 'parked')
+      where k.live_state in ('held', 'pending', 'parked')
     ),
     ${endingCtes(sql)},
     change as (
-      select run_id, chain, payload, 'ended' as result, facts from ended
+      select run_id, chain, action, payload, 'ended' as result, ${endedRunOf(sql)} as facts from ended
       union all
-      select run_id, chain, payload, 'requested', null from requested
+      select run_id, chain, action, payload, 'requested', null from requested
     ),
     entry as (
-      select array_agg(chain order by run_id) as chains, array_agg(payload order by run_id) as payloads,
-             array_agg(run_id order by run_id) as run_ids, array_agg(result order by run_id) as results,
-             array_agg(facts order by run_id) as facts
+      select array_agg(chain order by run_id) as chains, array_agg(action order by run_id) as actions,
+             array_agg(payload order by run_id) as payloads, array_agg(run_id order by run_id) as run_ids,
+             array_agg(result order by run_id) as results, array_agg(facts order by run_id) as facts
       from change
     )
     select e.run_ids[a.entry] as run_id, e.chains[a.entry] as chain, e.results[a.entry] as result, a.receipt,
            e.facts[a.entry] as ended
     from entry e
-    cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a
+    cross join lateral audit_append(e.chains, e.actions, e.payloads, e.run_ids) a
     union all
     select run_id, chain, 'already', null, null from locked
-    where state in ('claimed', 'running') and cancel_requested_at is not null`,
+    where live_state in ('claimed', 'running') and cancel_requested_at is not null`,
   );
 }
 

@@ -1,17 +1,16 @@
 /** Rows 6, 7 and 9: a worker takes pending runs, moves them to running, or gives them back unstarted. */
-import { type Pool, records, type Sql } from '../platform/db/db.js';
+import { listed, type Pool, records, type Sql } from '../platform/db/db.js';
 import {
   claimOrder,
   dueQueuesCte,
   type Fragment,
   holdsLease,
-  isDue,
+  isClaimable,
   isInQueue,
   isLive,
   isOpen,
-  isPending,
 } from './claimable.sql.js';
-import { type EndedRun, endingCtes } from './ending.sql.js';
+import { type EndedRun, endedRunOf, endingCtes, liveColumns } from './ending.sql.js';
 import type { ClaimedRun, Hold } from './run.js';
 import type { Mark } from './watermark.rules.js';
 
@@ -19,8 +18,8 @@ import type { Mark } from './watermark.rules.js';
 export type ServedQueues = readonly string[];
 
 /**
- * Takes up to `limit` pending runs, oldest first within their priority. With `marks` it looks only behind these places,
- * and in no other queue.
+ * Takes up to `limit` pending runs, oldest first within their priority; one of kind `noop`, which has no tool, starts in
+ * the same breath. With `marks` it looks only behind these places, and in no other queue.
  *
  * guard     own worker row live, lease unexpired by the database's clock, read under a lock that reap needs;
  *           run pending, due, in a served queue that is not paused (each predicate: claimable.sql.ts, shared with
@@ -53,8 +52,7 @@ export function claimIfLive(
       cross join lateral (
         select l.run_id, l.priority, l.position
         from live_runs l
-        where ${isPending(sql)}
-          and ${isDue(sql)}                                  -- due
+        where ${isClaimable(sql)}                            -- pending and due
           and ${isInQueue(sql)}
           and (${claimOrder(sql)}) > (s.rank, s.position)
         order by ${claimOrder(sql)}
@@ -68,16 +66,18 @@ export function claimIfLive(
     ),
     claimed as (
       update live_runs l
-      set state = 'claimed', holder = ${worker}, fence = l.fence + 1,
+      set state = case l.kind when 'noop' then 'running' else 'claimed' end, holder = ${worker}, fence = l.fence + 1,
           claimed_at = date_trunc('milliseconds', db_now()),
+          started_at = case l.kind when 'noop' then date_trunc('milliseconds', db_now()) end,
           report_batch = 0, progress = null                  -- the reports of this fence begin anew
-      from candidate c
-      where l.run_id = c.run_id
-      returning l.run_id, l.fence, l.priority, l.position
+      where l.run_id = any (array(select run_id from candidate))
+      returning l.run_id, l.organization_id, l.fence, l.state, l.priority, l.position
     )
-    select c.run_id, c.fence, r.organization_id, r.kind, r.name, r.spec, r.timeout_ms, r.traceparent, r.queue, c.priority,
+    -- One look-up each: a join would rather read all of the table.
+    select c.run_id, c.fence, c.organization_id, c.state = 'running' as started, r.kind, r.name, r.spec, r.timeout_ms, r.traceparent, r.queue, c.priority,
            c.position, extract(epoch from db_now() - greatest(r.created_at, r.not_before))::float8 * 1000 as waited_ms
-    from claimed c join runs r on r.id = c.run_id
+    from claimed c
+    cross join lateral (select * from runs where id = c.run_id offset 0) r
     order by c.priority desc, c.position`,
   );
 }
@@ -123,21 +123,29 @@ export function startIfHeld(pool: Pool, worker: string, holds: readonly Hold[]):
     locked as materialized (
       select l.run_id
       from me
-      cross join jsonb_to_recordset(${records(sql, holds)}::jsonb) as i ("runId" uuid, fence integer)
-      join live_runs l on l.run_id = i."runId"
+      cross join (
+        select * from unnest(
+          string_to_array(${listed(holds.map(({ runId }) => runId))}, ',')::uuid[],
+          string_to_array(${listed(holds.map(({ fence }) => fence))}, ',')::integer[]) as i (run_id, fence)
+        order by run_id
+      ) i
+      -- One look-up each, and by the run (what "is true" is no condition for an index): joined as sets, or by the holder,
+      -- the planner may loop over 200 × 200 of them.
+      cross join lateral (
+        select l.run_id from live_runs l
+        where l.run_id = i.run_id
+          and (l.holder = me.id) is true                     -- still this life's
+          and l.fence = i.fence                              -- and this claim's
+          and (l.state = 'running'                           -- started before
+               or (l.state = 'claimed' and l.cancel_requested_at is null
+                   and me.state = 'live'))                   -- a life that drains starts nothing
+        for update
+      ) l
       where me.lease_until > db_clock()                      -- read again, after the row was waited for
-        and l.holder = me.id                                 -- still this life's
-        and l.fence = i.fence                                -- and this claim's
-        and (l.state = 'running'                             -- started before
-             or (l.state = 'claimed' and l.cancel_requested_at is null
-                 and me.state = 'live'))                     -- a life that drains starts nothing
-      order by l.run_id
-      for update of l
     )
     update live_runs l
     set state = 'running', started_at = coalesce(l.started_at, date_trunc('milliseconds', db_clock()))
-    from locked k
-    where l.run_id = k.run_id
+    where l.run_id = any (array(select run_id from locked))
     returning l.run_id`,
   );
 }
@@ -166,7 +174,7 @@ export function releaseIfHeld(pool: Pool, worker: string, releases: readonly Rel
   return pool.run<Released[]>(
     (sql) => sql`
     with locked as materialized (
-      select l.*, i.chain, i.object, i.worker
+      select ${liveColumns(sql)}, l.cancel_kind, l.cancel_detail, i.chain, i.object, i.worker
       from jsonb_to_recordset(${records(sql, releases)}::jsonb)
              as i ("runId" uuid, fence integer, chain text, object text, worker text)
       join live_runs l on l.run_id = i."runId"
@@ -189,24 +197,24 @@ export function releaseIfHeld(pool: Pool, worker: string, releases: readonly Rel
       returning run_id
     ),
     ending as materialized (
-      select k.run_id, 'canceled' as state, 'canceled' as code, k.cancel_kind as kind,
+      select k.*, 'canceled' as state, 'canceled' as code, k.cancel_kind as kind,
              coalesce(k.cancel_detail, 'canceled before it started') as detail, null::integer as exit_code,
              null::text as signal, null::jsonb as output, null::text as output_digest, k.worker as by,
-             null::text as by_name, k.object, k.worker, k.chain
+             null::text as by_name
       from locked k
       where k.cancel_requested_at is not null
     ),
     ${endingCtes(sql)},
     entry as (
-      select array_agg(chain order by run_id) as chains, array_agg(payload order by run_id) as payloads,
-             array_agg(run_id order by run_id) as run_ids
+      select array_agg(chain) as chains, array_agg(action) as actions, array_agg(payload) as payloads,
+             array_agg(run_id) as run_ids
       from ended
     ),
     appended as (
-      select count(*) as n from entry e cross join lateral audit_append(e.chains, e.payloads, e.run_ids)
+      select count(*) as n from entry e cross join lateral audit_append(e.chains, e.actions, e.payloads, e.run_ids)
     )
     select r.run_id, null::jsonb as ended from released r
     union all
-    select d.run_id, d.facts from ended d where (select n from appended) > 0`,
+    select run_id, ${endedRunOf(sql)} from ended where (select n from appended) > 0`,
   );
 }

@@ -16,6 +16,11 @@ export function isDue(sql: Sql): Fragment {
   return sql`l.not_before is null`;
 }
 
+/** Both, as the column that the index of claims goes by (a generated one). */
+export function isClaimable(sql: Sql): Fragment {
+  return sql`l.claimable`;
+}
+
 export function isInQueue(sql: Sql): Fragment {
   return sql`l.queue = s.queue`;
 }
@@ -48,10 +53,10 @@ export function claimOrder(sql: Sql): Fragment {
 export function dueQueuesCte(sql: Sql): Fragment {
   return sql`
     name (queue) as (                                        -- every queue with something due, by index hops
-      (select l.queue from live_runs l where ${isPending(sql)} and ${isDue(sql)} order by l.queue limit 1)
+      (select l.queue from live_runs l where ${isClaimable(sql)} order by l.queue limit 1)
       union all
       select (select l.queue from live_runs l
-              where ${isPending(sql)} and ${isDue(sql)} and l.queue > n.queue
+              where ${isClaimable(sql)} and l.queue > n.queue
               order by l.queue limit 1)
       from name n where n.queue is not null
     )`;

@@ -34,6 +34,8 @@ export interface RunEnd {
 
 export class HolderService {
   private readonly claimer: Claimer;
+  /** By organization: few, and asked for with every end. */
+  private readonly chains = new Map<string, string>();
   private readonly starts: Lane<Hold, boolean>;
   private readonly finishes: Lane<Finish, boolean>;
   /** The worker's TypeID. */
@@ -64,6 +66,8 @@ export class HolderService {
     this.finishes = new Lane({
       ...lane,
       flush: (ends) => this.flushFinishes(ends),
+      // The chain's lock is held for the last part of each only: the rest of two goes on side by side.
+      maxFlushes: 2,
       onRetry: onRetry('run_end'),
       onFlush: (n, tookMs) => metrics.countFlush('finish', n, tookMs),
     });
@@ -86,10 +90,8 @@ export class HolderService {
     const finish: Finish = {
       runId: run.runId,
       fence: run.fence,
-      chain: encodeId('org', run.organizationId),
+      chain: this.chainOf(run),
       object: encodeId('run', run.runId),
-      worker: this.workerId,
-      workerName: this.worker.name,
       ...end,
     };
     try {
@@ -111,7 +113,7 @@ export class HolderService {
     const releases = runs.map((run) => ({
       runId: run.runId,
       fence: run.fence,
-      chain: encodeId('org', run.organizationId),
+      chain: this.chainOf(run),
       object: encodeId('run', run.runId),
       worker: this.workerId,
     }));
@@ -164,6 +166,14 @@ export class HolderService {
     this.finishes.stopRetrying();
   }
 
+  private chainOf({ organizationId }: OwnRun): string {
+    const known = this.chains.get(organizationId);
+    if (known !== undefined) return known;
+    const chain = encodeId('org', organizationId);
+    this.chains.set(organizationId, chain);
+    return chain;
+  }
+
   /** After an error what we hold may not be what we believe to hold. */
   private async doubting<T>(answer: Promise<T>): Promise<T> {
     try {
@@ -187,7 +197,7 @@ export class HolderService {
     const writtenNow = new Set(now.map(({ runId }) => runId));
     const missing = ends.filter(({ runId }) => !writtenNow.has(runId)).map(({ runId, fence }) => ({ runId, fence }));
     const before = missing.length === 0 ? [] : await findOwnEnds(work, this.worker.id, missing);
-    for (const { ended } of [...now, ...before]) this.metrics.countEnded(ended);
+    for (const ended of [...now, ...before]) this.metrics.countEnded(ended);
     const written = new Set([...writtenNow, ...before.map(({ runId }) => runId)]);
     if (written.size > 0) this.platform.bells.ended.ring([...written]);
     return ends.map((end) => written.has(end.runId));

@@ -9,7 +9,6 @@ import { cancelIfLive, findOverdue } from './cancel.sql.js';
 import { promoteDue } from './pulse.sql.js';
 import type { RunMetrics } from './run.metrics.js';
 import { findOrphans, type Settled, settleIfOrphaned } from './settle.sql.js';
-import { expireKeys } from './submit.sql.js';
 import type { NewWorker } from './worker.js';
 import { findExpired, reapIfExpired } from './worker.sql.js';
 
@@ -17,7 +16,7 @@ const BATCH = 200;
 
 /** What a janitor needs of its process. */
 export interface JanitorPlatform extends Pick<Platform, 'log' | 'timing'> {
-  readonly config: Pick<Platform['config'], 'maxRunDurationMs' | 'idempotencyTtlMs'>;
+  readonly config: Pick<Platform['config'], 'maxRunDurationMs'>;
   readonly pools: Pick<Pools, 'work' | 'submit'>;
   readonly bells: Pick<Bells, 'claimable' | 'canceled'>;
 }
@@ -113,10 +112,5 @@ export class JanitorService {
   /** Makes runs whose instant has come claimable. Returns how many, at most a batch. */
   async promoteDue(): Promise<number> {
     return promoteDue(this.platform.pools.work, BATCH * 5);
-  }
-
-  /** Forgets Idempotency-Keys whose time is over. Returns how many, at most a batch. */
-  async expireKeys(): Promise<number> {
-    return expireKeys(this.platform.pools.work, this.platform.config.idempotencyTtlMs, BATCH * 5);
   }
 }

@@ -132,20 +132,32 @@ function numbered(sql: Sql): Fragment {
   return sql`row_number() over (order by created_at desc, id desc)`;
 }
 
-/** The first `length` runs of the states asked for. Indexes: runs_newest, or ended_runs_pkey and live_runs_newest. */
+/** The first `length` runs of the states asked for. Indexes: runs_newest, or ended_runs_pkey and those of live_runs. */
 function stretch(sql: Sql, search: Search, length: number): Fragment {
   const { states } = search.filter;
   if (!states) return sql`select created_at, id from runs where ${within(sql, search, sql`id`)} ${newest(sql, length)}`;
-  const branches = states.map((state) => {
-    const table = isEnded(state) ? sql`ended_runs` : sql`live_runs`;
-    // Each state is an ordered range of an index, and bounded by itself: together they aren't.
-    return sql`
+  const branches = states.flatMap((state) =>
+    (isEnded(state) ? [sql`ended_runs`] : liveIn(sql, state)).map(
+      // Each is an ordered range of an index, and bounded by itself: together they aren't.
+      (table) => sql`
       (select created_at, run_id as id from ${table}
        where state = ${state} and ${within(sql, search, sql`run_id`)}
-       order by created_at desc, run_id desc limit ${length})`;
-  });
+       order by created_at desc, run_id desc limit ${length})`,
+    ),
+  );
   const all = branches.reduce((before, branch) => sql`${before} union all ${branch}`);
   return sql`select created_at, id from (${all}) s ${newest(sql, length)}`;
+}
+
+/**
+ * The live runs among which those of a state are found without walking past many of another. No index names the state of
+ * a live run, which changes all the time.
+ */
+function liveIn(sql: Sql, state: RunState): Fragment[] {
+  const setAside = sql`(select * from live_runs where holder is null and not claimable) l`;
+  if (state === 'pending') return [sql`(select * from live_runs where claimable) l`, setAside];
+  if (state === 'held' || state === 'parked') return [setAside];
+  return [sql`(select * from live_runs where holder is not null offset 0) l`];
 }
 
 function newest(sql: Sql, limit: number): Fragment {

@@ -1,7 +1,7 @@
 /** What a life looks at between its claims: what there is to do, what it holds; and what falls due is made claimable. */
 import type { Pool } from '../platform/db/db.js';
 import { type ServedQueues, servedCte } from './claim.sql.js';
-import type { Hold, LiveState } from './run.js';
+import type { Hold, Kind, LiveState } from './run.js';
 
 /**
  * Makes runs whose time has come claimable, at most `limit`, those that have waited longest. Returns how many.
@@ -29,13 +29,15 @@ export async function promoteDue(pool: Pool, limit: number): Promise<number> {
 /** A run that the database says a life holds. */
 export interface Holding extends Hold {
   readonly organizationId: string;
+  /** Null of a run that an earlier version made. */
+  readonly kind: Kind | null;
   readonly state: LiveState;
 }
 
 /** All runs that the database says this life holds. */
 export function holdingsOf(pool: Pool, worker: string): Promise<Holding[]> {
   return pool.run<Holding[]>(
-    (sql) => sql`select run_id, fence, organization_id, state from live_runs where holder = ${worker}`,
+    (sql) => sql`select run_id, fence, organization_id, kind, state from live_runs where holder = ${worker}`,
   );
 }
 
@@ -52,8 +54,8 @@ export interface Pulse {
   readonly claimable: boolean;
   /** Runs that this life holds. */
   readonly held: number;
-  /** Some run's not-before instant has been reached. */
-  readonly due: boolean;
+  /** Until the next run becomes due: no more than 0 when one is; null when none waits for its instant. */
+  readonly dueInMs: number | null;
   /** Runs of this life with a cancel request. */
   readonly canceled: string[];
   /** Some worker's lease is over and nobody has reaped it yet. */
@@ -62,6 +64,8 @@ export interface Pulse {
   readonly orphaned: boolean;
   /** Some run has been executing for longer than any may. */
   readonly overdue: boolean;
+  /** This server takes writes. */
+  readonly writable: boolean;
 }
 
 /** One cheap look that answers for all idle loops of a replica together. */
@@ -80,10 +84,13 @@ export async function pulse(
         select from served s
         where not exists (select from paused_queues p where p.name = s.queue)
           and exists (select from live_runs l
-                      where l.state = 'pending' and l.not_before is null and l.queue = s.queue)
+                      where l.claimable and l.queue = s.queue)
       ) as claimable,
-      exists (select from live_runs where state = 'pending' and not_before <= db_now()) as due,
+      (select extract(epoch from not_before - db_now())::float8 * 1000 from live_runs
+       where state = 'pending' and not_before is not null
+       order by not_before limit 1) as due_in_ms,
       exists (select from workers where ended_at is null and lease_until < db_clock()) as lease_over,
+      not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' as writable,
       holding.*
     from (
       select count(*) filter (where l.holder = ${worker})::integer as held,

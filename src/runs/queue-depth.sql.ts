@@ -40,14 +40,14 @@ export function queueDepths(pool: Pool, names: readonly string[], others = true)
     (sql) => sql`
     with recursive found (queue, n) as (                     -- every queue with something due, by index hops
       (select queue, 1 from live_runs
-       where ${others} and state = 'pending' and not_before is null
+       where ${others} and claimable
        order by queue limit 1)
       union all
       select next.queue, f.n + 1
       from found f
       cross join lateral (
         select l.queue from live_runs l
-        where l.state = 'pending' and l.not_before is null and l.queue > f.queue
+        where l.claimable and l.queue > f.queue
         order by l.queue limit 1
       ) next
       where f.n < ${FOUND_AT_MOST}
@@ -65,7 +65,7 @@ export function queueDepths(pool: Pool, names: readonly string[], others = true)
       select t.queue, (
         select count(*)::integer from (
           select from live_runs l
-          where l.state = 'pending' and l.not_before is null
+          where l.claimable
             and l.queue between t.queue and t.queue          -- not '=', which would make the order mean nothing
           order by l.queue                                   -- and any plan right; this one may read the index alone
           limit (select each from bound)
@@ -80,7 +80,7 @@ export function queueDepths(pool: Pool, names: readonly string[], others = true)
     sample as materialized (                                 -- not read unless a queue is that long
       select queue, count(*) as n
       from live_runs tablesample system ((select percent from sampling))
-      where state = 'pending' and not_before is null
+      where claimable
       group by queue
     )
     select c.queue,
@@ -97,14 +97,14 @@ export function queueDepths(pool: Pool, names: readonly string[], others = true)
     cross join lateral (
       with recursive level (rank, n) as (                    -- the priorities in use, negated, the lowest first
         (select -l.priority, 1 from live_runs l
-         where l.state = 'pending' and l.not_before is null and l.queue = c.queue
+         where l.claimable and l.queue = c.queue
          order by -l.priority desc, l.position desc limit 1)
         union all
         select next.rank, v.n + 1
         from level v
         cross join lateral (
           select -l.priority as rank from live_runs l
-          where l.state = 'pending' and l.not_before is null and l.queue = c.queue and -l.priority < v.rank
+          where l.claimable and l.queue = c.queue and -l.priority < v.rank
           order by -l.priority desc, l.position desc limit 1
         ) next
         where v.n < ${PRIORITIES}
@@ -113,7 +113,7 @@ export function queueDepths(pool: Pool, names: readonly string[], others = true)
       from level v
       cross join lateral (
         select l.run_id from live_runs l
-        where l.state = 'pending' and l.not_before is null and l.queue = c.queue and -l.priority = v.rank
+        where l.claimable and l.queue = c.queue and -l.priority = v.rank
         order by -l.priority, l.position limit 1
       ) first
       join runs r on r.id = first.run_id

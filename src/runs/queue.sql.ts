@@ -18,14 +18,14 @@ export async function queueNames(
     (sql) => sql`
     with recursive waiting (name, n) as (
       (select queue, 1 from live_runs
-       where ${all} and state = 'pending' and not_before is null and queue > ${after}
+       where ${all} and claimable and queue > ${after}
        order by queue limit 1)
       union all
       select next.queue, w.n + 1
       from waiting w
       cross join lateral (
         select l.queue from live_runs l
-        where l.state = 'pending' and l.not_before is null and l.queue > w.name
+        where l.claimable and l.queue > w.name
         order by l.queue limit 1
       ) next
       where w.n < ${limit}

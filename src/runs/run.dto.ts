@@ -248,5 +248,5 @@ export function runSummaryDto(run: RunRow): RunSummaryDto {
 
 /** A row in full. */
 export function runDto(run: RunRow): RunDto {
-  return { ...runSummaryDto(run), spec: run.spec ?? {}, output: run.output ?? null };
+  return Object.assign(runSummaryDto(run), { spec: run.spec ?? {}, output: run.output ?? null });
 }

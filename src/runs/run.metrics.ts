@@ -3,6 +3,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { END_STATES, KINDS } from '../kernel/run-words.js';
 import { LabelNames, labelOf } from '../platform/metrics.js';
 import type { EndedRun } from './ending.sql.js';
+import { RetentionMetrics } from './retention.metrics.js';
 import { END_CODES } from './run.js';
 import { WorkMetrics } from './work.metrics.js';
 
@@ -19,6 +20,7 @@ export class RunMetrics {
   /** Queues that have a label, in all families. */
   readonly queues: LabelNames;
   readonly work: WorkMetrics;
+  readonly retention: RetentionMetrics;
   private readonly submitted: Counter<'kind' | 'queue'>;
   private readonly ended: Counter<'state' | 'code' | 'kind' | 'queue'>;
   private readonly startSeconds: Histogram<'queue'>;
@@ -32,6 +34,7 @@ export class RunMetrics {
   constructor(registry: Registry, served: readonly string[] = []) {
     const registers = [registry];
     this.work = new WorkMetrics(registry);
+    this.retention = new RetentionMetrics(registry);
     this.queues = new LabelNames(QUEUES, ['default', ...served.filter((name) => name !== '*')]);
     this.submitted = new Counter({
       name: 'capstan_runs_submitted_total',

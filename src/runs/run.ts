@@ -58,6 +58,8 @@ export interface Hold {
 /** A claimed run with all that is needed to execute it. */
 export interface ClaimedRun extends Hold {
   readonly organizationId: string;
+  /** It runs already: there is nothing whose start would have to be kept apart from the claim. */
+  readonly started: boolean;
   readonly kind: Kind;
   readonly name: string | null;
   readonly spec: Record<string, unknown>;

@@ -4,14 +4,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
 import { IdPipe } from '../platform/http/id.pipe.js';
-import { idempotencyKeyOf, requestDigestOf } from '../platform/http/idempotency.js';
 import { NoQuery } from '../platform/http/input.pipe.js';
-import { NoInput } from '../platform/http/json-body.interceptor.js';
+import { NoInput } from '../platform/http/json-body.guard.js';
 import { nextPage } from '../platform/http/page.js';
 import { goneSignal, preferredWaitOf } from '../platform/http/prefer.js';
 import { Records } from '../platform/http/records.js';
 import { Refuses } from '../platform/http/refuses.js';
-import { traceparentOf } from '../platform/http/request-id.js';
+import { bearingOf } from './bearing.js';
 import { EndWatch } from './ends.service.js';
 import { SUBMIT_EXAMPLES } from './examples.js';
 import { REFERENCED, RUN_PARAM, RunDto, RunPageDto, runDto, runSummaryDto } from './run.dto.js';
@@ -76,13 +75,7 @@ export class RunsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<RunDto> {
-    const key = idempotencyKeyOf(request);
-    const made = await this.runs.submit(caller, {
-      ...decodeSubmit(body),
-      traceparent: traceparentOf(request.headers.traceparent),
-      key,
-      requestDigest: requestDigestOf(request),
-    });
+    const made = await this.runs.submit(caller, { ...decodeSubmit(body), ...bearingOf(request) });
     return this.answer(made, request, reply);
   }
 
@@ -112,11 +105,7 @@ export class RunsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<RunDto> {
-    const made = await this.runs.rerun(caller, id, {
-      traceparent: traceparentOf(request.headers.traceparent),
-      key: idempotencyKeyOf(request),
-      requestDigest: requestDigestOf(request),
-    });
+    const made = await this.runs.rerun(caller, id, bearingOf(request));
     return this.answer(made, request, reply);
   }
 

@@ -11,6 +11,8 @@ import { OutputController } from './output.controller.js';
 import { OutputService } from './output.service.js';
 import { QueuesController } from './queues.controller.js';
 import { QueuesService } from './queues.service.js';
+import { RetentionController } from './retention.controller.js';
+import { RetentionService } from './retention.service.js';
 import { runDto } from './run.dto.js';
 import { RunMetrics } from './run.metrics.js';
 import { RunMetricsModule } from './run-metrics.module.js';
@@ -35,6 +37,7 @@ import { WorkersService } from './workers.service.js';
     WhyController,
     WorkersController,
     QueuesController,
+    RetentionController,
   ],
   providers: [
     {
@@ -93,6 +96,11 @@ import { WorkersService } from './workers.service.js';
       provide: QueuesService,
       inject: [Platform],
       useFactory: (platform: Platform) => new QueuesService(platform),
+    },
+    {
+      provide: RetentionService,
+      inject: [Platform],
+      useFactory: (platform: Platform) => new RetentionService(platform),
     },
   ],
   exports: [RunsService],

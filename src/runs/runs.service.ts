@@ -58,11 +58,7 @@ export class RunsService {
     this.submits = new Lane({
       ...lane,
       load: { ...LOAD, bytesOf: ({ bytes }) => bytes },
-      flush: (incoming) =>
-        sendSubmits(
-          platform.pools.submit,
-          incoming.map(({ run }) => run),
-        ),
+      flush: (incoming) => this.flushSubmits(incoming),
       onFlush: (n, tookMs) => metrics.countFlush('submit', n, tookMs),
     });
     this.cancels = new Lane({
@@ -99,7 +95,6 @@ export class RunsService {
       if ('again' in fate) continue;
       if ('made' in fate) {
         this.metrics.countSubmitted(run);
-        this.platform.bells.claimable.ring();
         return {
           run: rowOfNew(run, fate.made.createdAt, fate.made.receipt),
           replayed: false,
@@ -163,6 +158,16 @@ export class RunsService {
     const row = await this.get(caller, id);
     // Our own id under a server-chosen name: an earlier try of this very submit whose answer was lost.
     return { run: row, replayed: !(serverChoseId && id === run.id), receipt: row.submittedReceipt };
+  }
+
+  /** All that were made are told of by one ring. */
+  private async flushSubmits(incoming: readonly Incoming[]): Promise<readonly Fate[]> {
+    const fates = await sendSubmits(
+      this.platform.pools.submit,
+      incoming.map(({ run }) => run),
+    );
+    if (fates.some((fate) => 'made' in fate)) this.platform.bells.claimable.ring();
+    return fates;
   }
 
   /** Equal cancels are folded; one of another organization is none of them, though it names the same run. */

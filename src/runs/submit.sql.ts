@@ -6,6 +6,8 @@ import type { Kind, Origin, Principal } from './run.js';
 /** A checked submit. Ids are chosen before the first try and sent again unchanged. */
 export interface NewRun {
   readonly id: string;
+  /** The id is the caller's, who may have made a run of it that was removed since. */
+  readonly hasOwnId?: boolean;
   readonly organizationId: string;
   readonly chain: string;
   /** The run's TypeID. */
@@ -47,16 +49,15 @@ export interface WholeKey {
 /**
  * Inserts runs that are new.
  *
- * guard     the key of the whole, if it has one, and with it everything; run id unseen anywhere; key unseen in its
- *           organization
- * outcomes  one row per run that was made; what is missing was a replay or a clash: see `findKeys` and `findRuns`
+ * guard     the key of the whole, if it has one, and with it everything; run id unseen anywhere, in the record too where
+ *           a caller chose it; key unseen in its organization
+ * outcomes  one row per run that was made; what is missing was a replay or a clash: see `findKeys`, `findRuns`, `findSpent`
  * locks     the key of the whole → idempotency keys (by organization, key) → runs → live rows → events → chains
  * size      no part joins one CTE with another: the planner takes them for a few rows, and loops over 200 × 200 × 200
  * errors    23505 when the same run id is being made by somebody else at this moment: send again
  */
 export function submitIfNew(pool: Pool, runs: readonly NewRun[], whole?: WholeKey): Promise<Submitted[]> {
   const wholes = whole === undefined ? [] : [whole];
-  const named = runs.map((run) => ({ ...run, rerunOfObject: run.rerunOf && encodeId('run', run.rerunOf) }));
   return pool.run<Submitted[]>(
     (sql) => sql`
     with whole as (
@@ -67,17 +68,19 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[], whole?: WholeKe
       on conflict do nothing                                             -- waits for the same request in flight
       returning key
     ),
-    input as materialized (
-      select i.*, row_number() over () as ord
-      from jsonb_to_recordset(${records(sql, named)}::jsonb) as i (
-        id uuid, "organizationId" uuid, chain text, object text, kind text, name text, queue text, priority smallint,
-        labels jsonb, spec jsonb, "specDigest" text, "timeoutMs" bigint, "notBefore" timestamptz, origin text,
-        principal jsonb, "rerunOf" uuid, "rerunOfObject" text, traceparent text, key text, "requestDigest" text)
-      where (select count(*) from whole) = ${wholes.length}              -- known before anything else is locked
-    ),
     unseen as materialized (
-      select i.* from input i
-      where not exists (select from runs r where r.id = i.id)            -- the id is new
+      select i.*
+      from rows from (
+        jsonb_to_recordset(${records(sql, runs.map(rowOf))}::jsonb) as (
+          id uuid, "hasOwnId" boolean, "organizationId" uuid, chain text, kind text, name text, queue text, priority smallint,
+          labels jsonb, spec jsonb, "specDigest" text, "timeoutMs" bigint, "notBefore" timestamptz, origin text,
+          principal jsonb, "rerunOf" uuid, traceparent text, key text, "requestDigest" text, submitted jsonb, payload text)
+      ) with ordinality as i
+      where (select count(*) from whole) = ${wholes.length}              -- known before anything else is locked
+        and (select true from runs r where r.id = i.id) is null          -- the id is new; one look-up each, whatever a
+                                                                         -- plan made for a small table thinks of it
+        and ("hasOwnId" is not true                                      -- and no run's that was removed since
+             or (select true from audit_entries e where e.run_id = i.id limit 1) is null)
     ),
     keyed as (
       insert into idempotency_keys (organization_id, key, digest, run_id)
@@ -88,7 +91,7 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[], whole?: WholeKe
       returning run_id
     ),
     fresh as materialized (
-      select u.*, row_number() over (order by u.ord) as entry, date_trunc('milliseconds', db_now()) as created_at
+      select u.*, date_trunc('milliseconds', db_now()) as created_at
       from unseen u
       where u.key is null or u.id in (select run_id from keyed)          -- the key is new
     ),
@@ -102,37 +105,75 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[], whole?: WholeKe
       returning id
     ),
     live as (
-      insert into live_runs (run_id, organization_id, created_at, run_day, state, queue, priority, not_before, event_seq)
-      select id, "organizationId", created_at, (created_at at time zone 'UTC')::date, 'pending', queue, priority,
+      insert into live_runs (run_id, organization_id, created_at, run_day, kind, state, queue, priority, not_before, event_seq)
+      select id, "organizationId", created_at, (created_at at time zone 'UTC')::date, kind, 'pending', queue, priority,
              case when "notBefore" > db_now() then "notBefore" end, 1
       from fresh
-      order by ord                                                       -- positions follow the order of arrival
+      order by ordinality                                                -- positions follow the order of arrival
       returning run_id
     ),
     event as (
       insert into run_events (run_day, run_id, seq, type, at, data)
-      select (created_at at time zone 'UTC')::date, id, 1, 'run.submitted', created_at,
-             jsonb_strip_nulls(jsonb_build_object(
-               'origin', origin, 'principal', principal, 'rerunOf', "rerunOfObject"))
+      select (created_at at time zone 'UTC')::date, id, 1, 'run.submitted', created_at, submitted
       from fresh
       returning run_id
     ),
     entry as (
-      select array_agg(f.chain order by f.entry) as chains,
-             array_agg(f.id order by f.entry) as run_ids,
-             array_agg(f.created_at order by f.entry) as instants,
-             array_agg(jsonb_strip_nulls(jsonb_build_object(
-               'action', 'run.submitted', 'object', f.object, 'principal', f.principal ->> 'id',
-               'principalName', f.principal ->> 'name', 'name', f.name, 'kind', f.kind, 'queue', f.queue, 'origin', f.origin,
-               'specDigest', f."specDigest", 'key', f.key, 'rerunOf', f."rerunOfObject")) order by f.entry) as payloads
+      select array_agg(f.chain order by f.ordinality) as chains,
+             array_agg('run.submitted'::text) as actions,
+             array_agg(f.payload order by f.ordinality) as payloads,
+             array_agg(f.id order by f.ordinality) as run_ids,
+             min(f.created_at) as created_at
       from fresh f
       where (select count(*) from record) + (select count(*) from live) + (select count(*) from event) >= 0
                                                                          -- all is written before the chain's lock
     )
-    select e.run_ids[a.entry] as id, e.instants[a.entry] as created_at, a.receipt
-    from entry e
-    cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a   -- joined to nothing: it runs once`,
+    select e.run_ids[a.entry] as id, e.created_at, a.receipt
+    from entry e                                                         -- joined to nothing: it runs once
+    cross join lateral audit_append(e.chains, e.actions, e.payloads, e.run_ids) a`,
   );
+}
+
+/** A run as the statement takes it: with the data of its first event, and what its audit entry says. */
+function rowOf(run: NewRun): object {
+  const { origin, principal } = run;
+  const rerunOf = run.rerunOf === null ? undefined : encodeId('run', run.rerunOf);
+  return {
+    id: run.id,
+    hasOwnId: run.hasOwnId,
+    organizationId: run.organizationId,
+    chain: run.chain,
+    kind: run.kind,
+    name: run.name,
+    queue: run.queue,
+    priority: run.priority,
+    labels: run.labels,
+    spec: run.spec,
+    specDigest: run.specDigest,
+    timeoutMs: run.timeoutMs,
+    notBefore: run.notBefore,
+    origin,
+    principal,
+    rerunOf: run.rerunOf,
+    traceparent: run.traceparent,
+    key: run.key,
+    requestDigest: run.requestDigest,
+    submitted: { origin, principal, rerunOf },
+    // In the order of the names, as RFC 8785 has it; a plain member is written as it says.
+    payload: JSON.stringify({
+      action: 'run.submitted',
+      key: run.key ?? undefined,
+      kind: run.kind,
+      name: run.name ?? undefined,
+      object: run.object,
+      origin,
+      principal: principal.id,
+      principalName: principal.name,
+      queue: run.queue,
+      rerunOf,
+      specDigest: run.specDigest,
+    }),
+  };
 }
 
 export interface EarlierKey {
@@ -194,6 +235,21 @@ export function findRuns(pool: Pool, ids: readonly string[]): Promise<EarlierRun
   );
 }
 
+/** Of these the ids that some run once had, and whether that was made of the same spec here. Index: audit_entries_run. */
+export async function findSpent(pool: Pool, runs: readonly NewRun[]): Promise<ReadonlyMap<string, boolean>> {
+  const asked = runs.map(({ id, chain, specDigest }) => ({ id, chain, specDigest }));
+  const rows = await pool.run<{ id: string; isSame: boolean }[]>(
+    (sql) => sql`
+    select e.run_id as id,
+           bool_or(e.chain_id = i.chain and e.action = 'run.submitted'
+                   and strpos(e.claim, '"specDigest":' || to_json(i."specDigest")) > 0) as is_same
+    from jsonb_to_recordset(${records(sql, asked)}::jsonb) as i (id uuid, chain text, "specDigest" text)
+    join audit_entries e on e.run_id = i.id
+    group by e.run_id`,
+  );
+  return new Map(rows.map(({ id, isSame }) => [id, isSame]));
+}
+
 /** Of these the ids of runs that were made once, whether they are there or not: so the record says. Index: audit_entries_run. */
 export async function findMade(pool: Pool, runs: readonly NewRun[]): Promise<ReadonlySet<string>> {
   const asked = runs.map(({ id, chain, specDigest }) => ({ id, chain, specDigest }));
@@ -209,7 +265,8 @@ export async function findMade(pool: Pool, runs: readonly NewRun[]): Promise<Rea
 }
 
 /**
- * Forgets keys all of whose runs ended longer than `ttlMs` ago, a bounded number at a time. Returns how many went.
+ * Forgets keys all of whose runs ended longer than `ttlMs` ago, a bounded number at a time. When a run ended that was
+ * removed since, the chain says. Returns how many went. Index: idempotency_keys_age, audit_entries_run.
  */
 export async function expireKeys(pool: Pool, ttlMs: number, limit: number): Promise<number> {
   const rows = await pool.run<{ gone: number }[]>(
@@ -222,6 +279,12 @@ export async function expireKeys(pool: Pool, ttlMs: number, limit: number): Prom
           select from runs r
           where r.id = any (coalesce(k.run_ids, array[k.run_id]))        -- of a request that made several, each
             and (r.ended_at is null or r.ended_at >= db_now() - ${ttlMs} * interval '1 millisecond'))
+        and not exists (
+          select from unnest(coalesce(k.run_ids, array[k.run_id])) as made (id)
+          join audit_entries a on a.run_id = made.id and a.action = 'run.ended'
+          where not exists (select from runs r where r.id = made.id)     -- removed since
+            and substring(a.claim from '"endedAt":"([^"]*)"') collate "C"
+                >= instant_text(db_now() - ${ttlMs} * interval '1 millisecond'))
       order by k.organization_id, k.key
       limit ${limit}
       for update of k skip locked

@@ -4,6 +4,7 @@ import {
   claimOrder,
   dueQueuesCte,
   holdsLease,
+  isClaimable,
   isDue,
   isInQueue,
   isLive,
@@ -77,8 +78,7 @@ export async function lookWhy(pool: Pool, organizationId: string, id: string): P
           ) s
           cross join lateral (
             select from live_runs l
-            where ${isPending(sql)}
-              and ${isDue(sql)}
+            where ${isClaimable(sql)}
               and ${isInQueue(sql)}
               and (${claimOrder(sql)}) < (-run.priority, run.position)
             order by ${claimOrder(sql)}

@@ -5,7 +5,7 @@ import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
 import { IdPipe } from '../platform/http/id.pipe.js';
 import { NoQuery } from '../platform/http/input.pipe.js';
-import { NoInput } from '../platform/http/json-body.interceptor.js';
+import { NoInput } from '../platform/http/json-body.guard.js';
 import { nextPage, pageOf } from '../platform/http/page.js';
 import { InstallationOnly } from '../platform/http/permission.js';
 import { Records } from '../platform/http/records.js';

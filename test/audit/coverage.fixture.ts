@@ -2,7 +2,7 @@
  * One or more calls for every route that changes something, by its operation: what has to be there first, and which
  * entries it must make. A route without a row here has nobody who says what it records.
  */
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, randomInt } from 'node:crypto';
 import { encodeId, newId } from '../../src/kernel/ids.js';
 import { Holder } from '../runs/holder.fixture.js';
 import type { Answer, Request, Surface } from '../send.js';
@@ -88,6 +88,11 @@ const cancelOf = (id: string) => post(`/v1/runs/${id}/cancel`);
 
 function queuePut(paused: boolean, name = `q-${newId()}`): Request {
   return { method: 'PUT', path: `/v1/queues/${name}`, json: { paused, reason: 'to see' } };
+}
+
+/** Another time each, which no other run of this file says. */
+function retentionPut(): Request {
+  return { method: 'PUT', path: '/v1/retention', json: { retention: `${300 * 86_400_000 + randomInt(10_000_000)}ms` } };
 }
 
 /** The name of a queue that was paused. */
@@ -278,6 +283,20 @@ export const CALLS: readonly Call[] = [
     operationId: 'putQueue',
     what: 'a resume of a queue that was resumed',
     prepare: async (surface) => sentOnce(surface, queuePut(false, await pausedQueue(surface))),
+    status: 200,
+    entry: null,
+  },
+  {
+    operationId: 'putRetention',
+    what: 'another time',
+    prepare: async () => ({ request: retentionPut() }),
+    status: 200,
+    entry: ['organization', 'retention.changed'],
+  },
+  {
+    operationId: 'putRetention',
+    what: 'the same time again',
+    prepare: (surface) => sentOnce(surface, retentionPut()),
     status: 200,
     entry: null,
   },

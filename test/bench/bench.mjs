@@ -6,22 +6,30 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { figureOf, machineOf, tableOf } from './figures.mjs';
 import { Ground } from './ground.mjs';
-import { LONG_PARTS, PARTS, yardsticks } from './parts.mjs';
+import { yardsticks } from './parts/yardsticks.mjs';
+import { PARTS, partsOf } from './parts.mjs';
+import { badlySetUp, installPeers } from './peers.mjs';
+import { ratiosOf } from './ratios.mjs';
+import { SIZES } from './sizes.mjs';
+import { Capstan } from './systems/capstan.mjs';
+import { Peer } from './systems/peer.mjs';
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 const EXIT_INTERRUPTED = 130;
-const ALL = { ...PARTS, ...LONG_PARTS };
-const NAMES = Object.keys(ALL);
+const NAMES = Object.keys(PARTS);
 
 const HELP = `Usage: npm run bench -- [options]
 
 Measures a build with replicas and a PostgreSQL of their own, in a temporary folder that is gone afterwards.
 
+  --peers        graphile-worker and pg-boss too, in turn on the same server; installs them when they are missing
+  --quick        submits, drains and latencies alone: a few minutes
+  --full         everything, at full size: hours
   --only NAME    this part alone; may be given again (${NAMES.join(', ')})
   --lists        the lists alone, with five million ended runs: takes minutes (with --quick, 300,000)
-  --quick        fewer items: to try the bench, not to compare
-  --json         one JSON document instead of the table
+  --json         one JSON object instead of the table, on one line: the last on standard output, before which npm
+                 writes what it runs (npm run --silent bench writes nothing else)
   --dist FOLDER  the build to measure (default: dist)
   --help         this text
 `;
@@ -30,9 +38,12 @@ function readOptions() {
   try {
     const { values } = parseArgs({
       options: {
+        peers: { type: 'boolean', default: false },
+        quick: { type: 'boolean', default: false },
+        full: { type: 'boolean', default: false },
+        tiny: { type: 'boolean', default: false },
         only: { type: 'string', multiple: true, default: [] },
         lists: { type: 'boolean', default: false },
-        quick: { type: 'boolean', default: false },
         json: { type: 'boolean', default: false },
         dist: { type: 'string', default: join(import.meta.dirname, '../../dist') },
         help: { type: 'boolean', default: false },
@@ -40,34 +51,48 @@ function readOptions() {
     });
     const unknown = values.only.filter((name) => !NAMES.includes(name));
     if (unknown.length > 0) throw new Error(`there is no part ${unknown.join(', ')}: it is one of ${NAMES.join(', ')}`);
-    return { ...values, only: values.lists ? [...values.only, 'lists'] : values.only };
+    if (values.quick && values.full) throw new Error('--quick and --full exclude each other');
+    const mode = ['tiny', 'quick', 'full'].find((name) => values[name]) ?? 'usual';
+    return { ...values, mode, only: values.lists ? [...values.only, 'lists'] : values.only };
   } catch (error) {
     process.stderr.write(`bench: ${error.message}\n`);
     process.exit(EXIT_USAGE);
   }
 }
 
-async function measure(ground, { only, quick }) {
+async function measure(ground, options) {
+  const node = options.peers ? await installPeers(say) : undefined;
   say('starting PostgreSQL');
   await ground.open();
   const machine = await machineOf(ground.sql);
-  const bare = await yardsticks(ground, { quick });
+  const sizes = SIZES[options.mode];
+  const bare = await yardsticks(ground, sizes);
   const commitMs = bare[1].msPerItem;
   const figures = bare.map((figure) => figureOf('yardstick', figure, commitMs));
   const failures = [];
-  const chosen = only.length > 0 ? NAMES.filter((name) => only.includes(name)) : Object.keys(PARTS);
+  const chosen = options.only.length > 0 ? NAMES.filter((name) => options.only.includes(name)) : partsOf(options.mode);
+  const begunAt = performance.now();
+  const isLate = () => performance.now() - begunAt > (sizes.roundsUntilMs ?? Number.POSITIVE_INFINITY);
   for (const part of chosen) {
     say(`measuring ${part}`);
     try {
-      figures.push(...(await ALL[part](ground, { quick })).map((figure) => figureOf(part, figure, commitMs)));
+      await ground.renew();
+      const systems = [new Capstan(ground, sizes.slots), ...(node ? peersOn(ground, node) : [])];
+      const found = await PARTS[part](ground, { sizes, systems, rounds: sizes.rounds, isLate, say });
+      figures.push(...found.map((figure) => figureOf(part, figure, commitMs)));
     } catch (error) {
       failures.push({ part, error: error.message });
       say(`${part} failed: ${error.message}`);
     } finally {
-      await ground.endReplicas();
+      await ground.endRunning();
     }
   }
-  return { machine, quick, figures, failures };
+  for (const error of badlySetUp(figures)) failures.push({ part: 'peers', error });
+  return { machine, mode: options.mode, figures, ...ratiosOf(figures), failures };
+}
+
+function peersOn(ground, node) {
+  return ['graphile', 'pgboss'].map((name) => new Peer(ground, name, node));
 }
 
 function say(line) {
@@ -91,7 +116,8 @@ try {
     say('ending what was started');
     process.exitCode = EXIT_INTERRUPTED;
   } else {
-    process.stdout.write(options.json ? `${JSON.stringify(result, null, 2)}\n` : tableOf(result));
+    process.stdout.write(options.json ? `${JSON.stringify(result)}\n` : tableOf(result));
+    for (const { part, error } of result.failures) say(`${part} failed: ${error}`);
     if (result.failures.length > 0) process.exitCode = EXIT_FAILED;
   }
 } catch (error) {

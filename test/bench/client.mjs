@@ -68,16 +68,3 @@ export class Client {
     return this.#pool.destroy();
   }
 }
-
-/** Calls `work` with 0 to n - 1, `width` of them at a time. */
-export async function inParallel(n, width, work) {
-  let next = 0;
-  const lane = async () => {
-    while (next < n) {
-      const i = next;
-      next += 1;
-      await work(i);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(n, width) }, lane));
-}

@@ -3,10 +3,11 @@ import { availableParallelism, cpus, totalmem } from 'node:os';
 import Table from 'cli-table3';
 
 const GIB = 1_073_741_824;
+export const MIB = 1_048_576;
 const PLAIN = { head: [], border: [] };
 const NO_RULES = { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' };
 
-function percentile(samples, share) {
+export function percentile(samples, share) {
   const sorted = samples.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
@@ -27,10 +28,9 @@ export function figureOfTimes(what, samples) {
   };
 }
 
-export async function timed(work) {
-  const begun = performance.now();
-  await work();
-  return performance.now() - begun;
+/** Items of which all together took so long. */
+export function rate(what, n, tookMs) {
+  return { what, value: (n * 1_000) / tookMs, unit: 'per second', n, msPerItem: tookMs / n };
 }
 
 export async function series(n, work) {
@@ -54,32 +54,39 @@ export async function machineOf(sql) {
 
 /** Rounded, and with what one item takes in commits of this machine's PostgreSQL where that says something. */
 export function figureOf(part, { msPerItem, ...figure }, commitMs) {
-  const rounded = { part, ...figure, value: round(figure.value) };
-  if (figure.p95 !== undefined) rounded.p95 = round(figure.p95);
+  const rounded = { part, ...figure };
+  for (const key of ROUNDED) if (figure[key] !== undefined) rounded[key] = round(figure[key]);
+  if (figure.rounds !== undefined) rounded.rounds = figure.rounds.map(round);
   return msPerItem === undefined || !commitMs ? rounded : { ...rounded, commits: round(msPerItem / commitMs) };
 }
+
+const ROUNDED = ['value', 'p95', 'p99', 'min', 'max'];
 
 /** Three digits are all that such a measurement is good for. */
 function round(value) {
   return Number(value.toPrecision(3));
 }
 
-export function tableOf({ machine, figures, failures, quick }) {
+export function tableOf({ machine, figures, ratios, otherRatios, failures, mode }) {
   const table = new Table({
-    head: ['part', 'what', 'figure', 'p95', 'unit', 'n', 'commits'],
-    colAligns: ['left', 'left', 'right', 'right', 'left', 'right', 'right'],
+    head: ['part', 'system', 'what', 'figure', 'unit', 'rounds', 'p95', 'p99', 'known', 'n', 'commits'],
+    colAligns: ['left', 'left', 'left', 'right', 'left', 'left', 'right', 'right', 'right', 'right', 'right'],
     style: PLAIN,
     chars: NO_RULES,
   });
-  for (const { part, what, value, p95, unit, n, commits } of figures) {
-    table.push([part, what, shown(value), shown(p95), unit, shown(n), shown(commits)]);
+  for (const { part, system = '', what, value, unit, min, max, p95, p99, known, n, commits } of figures) {
+    const spread = min === undefined ? '' : `${shown(min)}–${shown(max)}`;
+    table.push([part, system, what, shown(value), unit, spread, ...[p95, p99, known, n, commits].map(shown)]);
   }
   const { cpus, cpu, memoryGib, platform, node, postgres } = machine;
+  const shares = Object.entries({ ...ratios, ...otherRatios }).map(([name, value]) => `${name} ${shown(value)}`);
   return [
     table.toString(),
+    ...(shares.length > 0 ? [`Ratios, more is better for Capstan: ${shares.join(', ')}.`] : []),
     `${cpus} × ${cpu}, ${memoryGib} GiB, ${platform}, Node ${node}, PostgreSQL ${postgres}`,
-    'Times are medians. commits: what one item takes, in bare committed inserts of the same machine.',
-    ...(quick ? ['Measured with --quick: good for trying the bench, not for comparing.'] : []),
+    'Figures are medians; rounds: least and most. commits: what one item takes, in bare committed inserts of the same',
+    'machine. known: what the peer did elsewhere in the same settings.',
+    ...(mode === 'quick' ? ['Measured with --quick: (a), (b) and (c) only.'] : []),
     ...failures.map(({ part, error }) => `${part} failed: ${error}`),
     '',
   ].join('\n');

@@ -4,17 +4,16 @@
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
+import { Child, endProcess } from './child.mjs';
 import { Client } from './client.mjs';
 
 const READY_WITHIN_MS = 60_000;
-const STOPS_WITHIN_MS = 3_000;
 const SETTINGS = Object.freeze({
   CAPSTAN_PORT: '0',
   CAPSTAN_LOG_LEVEL: 'warn',
@@ -26,12 +25,15 @@ const SETTINGS = Object.freeze({
 /**
  * @typedef {object} Replica
  * @property {number} pid
+ * @property {string} url
  * @property {Client} client
+ * @property {() => Promise<void>} end
  */
 
 export class Ground {
   #undo = [];
-  #replicas = [];
+  /** Ends of what runs for the part that is measured. */
+  #running = new Set();
   #dist;
   #token = `cap_${randomBytes(24).toString('hex')}`;
   #steps = new Set();
@@ -39,6 +41,8 @@ export class Ground {
   /** A session on the database of the replicas. @type {pg.Client} */
   sql;
   #databaseUrl = '';
+  #adminUrl = '';
+  #databases = 0;
 
   /** `dist` is the folder of the build that is measured. */
   constructor(dist) {
@@ -60,8 +64,48 @@ export class Ground {
       });
       this.#undo.push(() => postgres.stop());
       this.#databaseUrl = postgres.url;
+      this.#adminUrl = postgres.adminUrl;
       this.sql = await this.session();
     });
+  }
+
+  /** From here on replicas get a database of their own, in which nothing is left of what was measured before. */
+  async renew() {
+    await this.endRunning();
+    this.#databaseUrl = await this.database('capstan');
+    this.sql = await this.session();
+  }
+
+  /** The address of a new, empty database. */
+  database(name) {
+    return this.#step(async () => {
+      this.#databases += 1;
+      const url = new URL(this.#databaseUrl);
+      url.pathname = `/${name}_${this.#databases}`;
+      await this.#asAdmin((admin) => admin.query(`create database ${name}_${this.#databases} owner "${url.username}"`));
+      return url.href;
+    });
+  }
+
+  /** What autovacuum would have done by and by: everybody's drain begins with clean pages and fresh statistics. */
+  async tidy(url = this.#databaseUrl) {
+    const { pathname } = new URL(url);
+    await this.#asAdmin(async (admin) => {
+      await admin.query('vacuum analyze');
+      await admin.query('checkpoint');
+    }, pathname);
+  }
+
+  async #asAdmin(work, pathname) {
+    const url = new URL(this.#adminUrl);
+    if (pathname !== undefined) url.pathname = pathname;
+    const admin = new pg.Client(url.href);
+    await admin.connect();
+    try {
+      return await work(admin);
+    } finally {
+      await admin.end();
+    }
   }
 
   /** Another session on that database. */
@@ -111,24 +155,43 @@ export class Ground {
         throw error;
       });
       const client = new Client(url, this.#token, connections);
-      this.#replicas.push(async () => {
+      const end = this.#runs(async () => {
         await client.close();
         await endProcess(child);
       });
-      return { pid: child.pid ?? 0, client };
+      return { pid: child.pid ?? 0, url, client, end };
     });
   }
 
-  /** Stops every replica there is. */
-  async endReplicas() {
-    await Promise.all(this.#replicas.splice(0).map((end) => end()));
+  /** A process that puts load on a replica. */
+  load(file, url) {
+    return this.child(process.execPath, file, { BENCH_URL: url, BENCH_TOKEN: this.#token });
+  }
+
+  /** A process of the bench's own, run by this Node. */
+  child(node, file, env) {
+    return this.#step(() => Child.start(node, file, env, (child) => this.#runs(() => child.end())));
+  }
+
+  /** Ends every replica and every child there is. */
+  async endRunning() {
+    await Promise.all([...this.#running].map((end) => end()));
+  }
+
+  #runs(end) {
+    const once = () => {
+      this.#running.delete(once);
+      return end();
+    };
+    this.#running.add(once);
+    return once;
   }
 
   /** Ends everything, in the reverse order; waits for a start that is in flight, to end that too. */
   async close() {
     this.#isClosed = true;
     await Promise.allSettled(this.#steps);
-    await this.endReplicas();
+    await this.endRunning();
     for (let undo = this.#undo.pop(); undo; undo = this.#undo.pop()) await undo().catch(() => undefined);
   }
 
@@ -165,20 +228,4 @@ function readyUrl(child) {
       resolve(url);
     });
   });
-}
-
-/** Asks, asks again (which stops at once), and kills. */
-async function endProcess(child) {
-  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-  const gone = once(child, 'exit');
-  for (const signal of ['SIGTERM', 'SIGTERM', 'SIGKILL']) {
-    child.kill(signal);
-    let timer;
-    const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, STOPS_WITHIN_MS);
-    });
-    await Promise.race([gone, late]);
-    clearTimeout(timer);
-    if (child.exitCode !== null || child.signalCode !== null) return;
-  }
 }

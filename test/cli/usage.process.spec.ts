@@ -39,6 +39,7 @@ describe('help', () => {
       'audit',
       'verify FILE...',
       'queues',
+      'retention [DURATION]',
       'version',
       'config',
       'completion bash|zsh',

@@ -81,14 +81,14 @@ describe('the parts of a schema', () => {
   });
 
   it('lack the constraints that were dropped, and keys that are not enforced', async () => {
-    const { rows } = await sql.query(`select conname from pg_constraint where conrelid = 'live_runs'::regclass
+    const { rows } = await sql.query(`select conname from pg_constraint where conrelid = 'runs'::regclass
                                         and contype in ('c', 'f') order by contype, conname`);
     const [check, foreign] = [rows[0].conname, rows.at(-1).conname];
-    await sql.query(`alter table live_runs drop constraint ${check}`);
-    await sql.query('alter table live_runs disable trigger all');
+    await sql.query(`alter table runs drop constraint ${check}`);
+    await sql.query('alter table runs disable trigger all');
     const found = await faults();
-    expect(found).toContainEqual(expect.stringContaining(`the constraint ${check} of live_runs is missing`));
-    expect(found).toContainEqual(expect.stringContaining(`the constraint ${foreign} of live_runs is not valid`));
+    expect(found).toContainEqual(expect.stringContaining(`the constraint ${check} of runs is missing`));
+    expect(found).toContainEqual(expect.stringContaining(`the constraint ${foreign} of runs is not valid`));
   });
 });
 

@@ -16,6 +16,7 @@ const RUN: ClaimedRun = {
   runId: '01890a5d-ac96-774b-bcce-b302099a8057',
   fence: 1,
   organizationId: '01890a5d-ac96-774b-bcce-b302099a8058',
+  started: false,
   kind: 'command',
   name: null,
   spec: { argv: ['true'], successCodes: [0] },
@@ -127,6 +128,7 @@ function rig(
 const holding = (state: 'claimed' | 'running', fence = 1): Holding => ({
   runId: RUN.runId,
   organizationId: RUN.organizationId,
+  kind: 'command',
   fence,
   state,
 });

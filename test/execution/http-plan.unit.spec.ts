@@ -21,6 +21,7 @@ function runOf(spec: Record<string, unknown>, timeoutMs: number | null = null): 
     runId: id,
     fence: 1,
     organizationId: id,
+    started: false,
     kind: 'http',
     name: null,
     spec,

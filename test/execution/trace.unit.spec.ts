@@ -19,6 +19,7 @@ function planOf(kind: keyof typeof SPECS, traceparent: string | null, more: Reco
     runId: ID,
     fence: 1,
     organizationId: ID,
+    started: false,
     kind,
     name: null,
     spec,

@@ -1576,7 +1576,7 @@ export const MUTATIONS = [
     'const SILENT_TICKS = 90;',
   ]),
   mutation('answers to others are no sign of life', 'src/replica/readiness.rules.ts', READINESS, [
-    'if (sign.othersAnswered) return { ...view, failures: 0, silentTicks: 0 };',
+    'if (sign.othersAnswered) return { ...view, failures: 0, silentTicks: 0, unansweredTicks: 0 };',
     '',
   ]),
   mutation('a read-only database is ready', 'src/replica/readiness.rules.ts', READINESS, [

@@ -1,5 +1,6 @@
 /** The work of a life whose row a person drains: real statements and a real executor; what runs are noops. */
 
+import type { Client } from 'pg';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { installationChain } from '../../src/audit/audit.sql.js';
@@ -14,9 +15,11 @@ import { registerIfNew } from '../../src/runs/worker.sql.js';
 import { type LocalSurface, openLocalSurface } from '../send.js';
 
 let surface: LocalSurface;
+let sql: Client;
 let life: Awaited<ReturnType<typeof begin>>;
 beforeAll(async () => {
   surface = await openLocalSurface();
+  sql = await surface.session();
 });
 beforeEach(async () => {
   life = await begin();
@@ -61,8 +64,13 @@ async function begin() {
 
 const ask = async (verb: 'drain' | 'undrain') =>
   expect((await surface.send({ method: 'POST', path: `/v1/workers/${life.id}/${verb}` })).status).toBe(200);
-const submit = async (): Promise<string> =>
-  (await surface.send({ method: 'POST', path: '/v1/runs', json: { kind: 'noop', queue: life.queue } })).json.id;
+/** As the version before made it: claimed first and started then, although it has no tool. */
+async function submit(): Promise<string> {
+  const { id } = (await surface.send({ method: 'POST', path: '/v1/runs', json: { kind: 'noop', queue: life.queue } }))
+    .json;
+  await sql.query('update live_runs set kind = null where queue = $1', [life.queue]);
+  return id;
+}
 const show = async (id: string) => (await surface.send({ path: `/v1/runs/${id}` })).json;
 
 /** Steps until nothing is to be done at once. */

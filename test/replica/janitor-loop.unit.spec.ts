@@ -7,11 +7,12 @@ const QUIET: Pulse = {
   draining: false,
   claimable: false,
   held: 0,
-  due: false,
+  dueInMs: null,
   canceled: [],
   leaseOver: false,
   orphaned: false,
   overdue: false,
+  writable: true,
 };
 const TTL_MS = 30_000;
 

@@ -11,8 +11,8 @@ import { type DeafProxy, startDeafProxy } from './deaf-proxy.fixture.js';
 
 const TOKEN = 'a-token-of-the-operator-0123456789';
 const AUTHORIZED = { authorization: `Bearer ${TOKEN}` };
-/** One poll interval with its jitter, and room for two busy cores. */
-const POLLED_WITHIN_MS = 1_300 + 700;
+/** An idle poll interval with its jitter, and room for two busy cores. */
+const POLLED_WITHIN_MS = 1_870 + 700;
 
 interface RunJson {
   readonly id: string;

@@ -8,11 +8,12 @@ const QUIET: Pulse = {
   draining: false,
   claimable: false,
   held: 0,
-  due: false,
+  dueInMs: null,
   canceled: [],
   leaseOver: false,
   orphaned: false,
   overdue: false,
+  writable: true,
 };
 
 /** A loop that finds nothing to do; `onClaim` happens while a claim is under way. */
@@ -23,7 +24,7 @@ function rig(onClaim: (loop: WorkLoop, claims: number) => boolean) {
   const looked: boolean[] = [];
   const held = { inMemory: 0, inDatabase: 0 };
   /** Batches of runs whose instant has come. */
-  const due = { batches: 0 };
+  const due: { batches: number; inMs: number | null } = { batches: 0, inMs: null };
   const warned: object[] = [];
   const loop = new WorkLoop({
     holder: {
@@ -33,7 +34,7 @@ function rig(onClaim: (loop: WorkLoop, claims: number) => boolean) {
       },
       pulse: async (looksForRuns) => {
         looked.push(looksForRuns);
-        return { ...QUIET, held: held.inDatabase, due: due.batches > 0 };
+        return { ...QUIET, held: held.inDatabase, dueInMs: due.batches > 0 ? 0 : due.inMs };
       },
     },
     executor: {
@@ -86,7 +87,7 @@ it('a life that is told of work while it claims looks once more', async () => {
 it('a claim that got few claims again as long as there may be more, and meanwhile the pulse asks for no runs', async () => {
   const { loop, claims, looked, pass } = rig((_, claims) => claims < 3);
   expect([await loop.step(), await loop.step()]).toEqual(['more', 'more']);
-  pass(1_000);
+  pass(1_700);
   expect(await loop.step()).toBe('idle');
   expect(claims()).toBe(3);
   expect(looked, 'at first, and after the last claim').toEqual([false, true]);
@@ -115,6 +116,41 @@ it('a life promotes all that is due at once, batch by batch, and claims in betwe
   expect(results).toEqual(['more', 'more', 'more', 'idle']);
   expect(due.batches).toBe(0);
   expect(claims()).toBe(4);
+});
+
+it('a life that holds something looks every second, and one that holds nothing every 1.7 s', async () => {
+  const { loop, looked, held, pass } = rig(() => false);
+  const pulsesIn = async (seconds: number) => {
+    const before = looked.length;
+    for (let ms = 0; ms < seconds * 1_000; ms += 100) {
+      pass(100);
+      await loop.step();
+    }
+    return looked.length - before;
+  };
+  await loop.step();
+  expect(await pulsesIn(17)).toBe(10);
+  held.inMemory = 1;
+  expect(await pulsesIn(17)).toBe(17);
+});
+
+it('a life that knows when the next run becomes due looks then, and five times a second at most', async () => {
+  const { loop, looked, due, pass } = rig(() => false);
+  due.inMs = 700;
+  await loop.step();
+  expect(loop.intervalMs()).toBe(700);
+  pass(699);
+  await loop.step();
+  expect(looked).toHaveLength(1);
+  due.inMs = 50;
+  pass(1);
+  await loop.step();
+  expect(looked).toHaveLength(2);
+  expect(loop.intervalMs()).toBe(200);
+  due.inMs = null;
+  pass(200);
+  await loop.step();
+  expect([looked.length, loop.intervalMs()]).toEqual([3, 1_700]);
 });
 
 it('a life in doubt compares at once, although it holds nothing', async () => {

@@ -168,7 +168,6 @@ describe('F014 the cost of a claim and of a pulse is flat', () => {
         expect(await pulse(pool, worker, queues, MAX_RUN_MS)).toMatchObject({
           claimable: true,
           held: BATCH,
-          due: false,
         });
       });
       expect(looked).toBeLessThan(400);

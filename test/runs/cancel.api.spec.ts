@@ -179,6 +179,7 @@ it('S4-48 no route puts a started run back: its state only ever goes to canceled
     'POST /v1/workers/{id}/drain',
     'POST /v1/workers/{id}/undrain',
     'PUT /v1/queues/{name}',
+    'PUT /v1/retention',
   ]);
   const session = await surface.session();
   for (const lease of ['10 minutes', '-10 minutes']) {

@@ -71,7 +71,6 @@ describe('rows that can not be true are refused', () => {
       'running',
     ],
     ['claimed and not due', `update live_runs set not_before = now() where run_id = $1`, 'claimed'],
-    ['a holder that is no worker', `update live_runs set holder = gen_random_uuid() where run_id = $1`, 'running'],
     ['a state that there is not', `update live_runs set state = 'paused' where run_id = $1`, 'pending'],
     [
       'ended without a code',

@@ -85,8 +85,6 @@ export class Holder {
         ...hold,
         chain: encodeId('org', surface.organizationId),
         object: encodeId('run', hold.runId),
-        worker: encodeId('wrk', this.id),
-        workerName: this.name,
         outcome,
         output,
         outputDigest: null,

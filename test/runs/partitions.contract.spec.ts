@@ -1,7 +1,6 @@
 /** Partitions are made ahead of their days, and a day that came before its partition holds up no other. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Pool } from '../../src/platform/db/db.js';
-import { HousekeepingLoop } from '../../src/replica/housekeeping.loop.js';
 import { ensurePartitions } from '../../src/runs/partitions.sql.js';
 import { createDatabase, type TestDatabase } from '../database.js';
 
@@ -42,17 +41,4 @@ it('a day that has rows in the default partition keeps them there, and the other
   expect(await days()).toEqual([0, 2, 3]);
   expect(await ensurePartitions(pool, 3), 'and again').toBe(0);
   expect(await query('select count(*)::integer as n from run_events')).toEqual([{ n: 1 }]);
-});
-
-it('keys are forgotten though no partition can be made, and the fault is told', async () => {
-  let expired = 0;
-  const janitor = {
-    expireKeys: async () => {
-      expired += 1;
-      return 0;
-    },
-  };
-  await query('alter function ensure_run_partitions rename to out_of_order');
-  await expect(new HousekeepingLoop(pool, janitor).step()).rejects.toMatchObject({ code: '42883' });
-  expect(expired).toBe(1);
 });

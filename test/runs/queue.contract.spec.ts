@@ -114,15 +114,23 @@ describe('a run with an instant before which it may not start', () => {
   it('F157 is not claimed and not promoted before, and is both after, by the clock of the database', async () => {
     const [run] = await ground.submit({ queue: 'later', notBefore: new Date(Date.now() + 3_600_000).toISOString() });
     const worker = await ground.worker();
+    const after = (ms: number) => expect.toSatisfy((inMs: number) => inMs > ms && inMs <= 3_600_000, `after ${ms}`);
+    const before = (ms: number) => expect.toSatisfy((inMs: number) => inMs <= ms, `before ${ms}`);
     expect(await promoteDue(ground.pool, 10)).toBe(0);
     expect(await claimIfLive(ground.pool, worker, ['later'], 1)).toEqual([]);
-    expect(await pulse(ground.pool, worker, ['later'], MAX_RUN_MS)).toMatchObject({ claimable: false, due: false });
+    expect(await pulse(ground.pool, worker, ['later'], MAX_RUN_MS)).toMatchObject({
+      claimable: false,
+      dueInMs: after(3_590_000),
+    });
     await ground.sql.query(`update live_runs set not_before = now() - interval '1 ms' where run_id = $1`, [run?.id]);
     expect(await claimIfLive(ground.pool, worker, ['later'], 1)).toEqual([]);
-    expect(await pulse(ground.pool, worker, ['later'], MAX_RUN_MS)).toMatchObject({ claimable: false, due: true });
+    expect(await pulse(ground.pool, worker, ['later'], MAX_RUN_MS)).toMatchObject({
+      claimable: false,
+      dueInMs: before(0),
+    });
     expect(await promoteDue(ground.pool, 10)).toBe(1);
     expect(await promoteDue(ground.pool, 10)).toBe(0);
-    expect(await pulse(ground.pool, worker, ['later'], MAX_RUN_MS)).toMatchObject({ claimable: true, due: false });
+    expect(await pulse(ground.pool, worker, ['later'], MAX_RUN_MS)).toMatchObject({ claimable: true, dueInMs: null });
     expect(await claimAll(worker, ['later'], 1)).toEqual([run?.id]);
   });
 

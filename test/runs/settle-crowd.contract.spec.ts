@@ -56,7 +56,7 @@ function janitor() {
   const platform = {
     log: pino({ level: 'silent' }),
     timing: systemTiming,
-    config: { maxRunDurationMs: 3_600_000, idempotencyTtlMs: 3_600_000 },
+    config: { maxRunDurationMs: 3_600_000 },
     pools: { work: ground.db.pool(2), submit: ground.db.pool(2) },
     bells: { claimable: new Bell(), canceled: new Bell() },
   };

@@ -21,7 +21,7 @@ afterAll(() => root.close());
 const INSTANT = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/;
 
 async function submit(body: object = {}, token = surface.token): Promise<string> {
-  const json = { kind: 'noop', queue: surface.queue, ...body };
+  const json = { kind: 'command', spec: { argv: ['true'] }, queue: surface.queue, ...body };
   const answer = await surface.send({ method: 'POST', path: '/v1/runs', json, token });
   expect(answer.status, answer.text).toBe(201);
   return answer.json.id;

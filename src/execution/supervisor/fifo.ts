@@ -5,7 +5,7 @@
  * pipe without a writer blocks whoever opens it again.
  */
 import { execFile } from 'node:child_process';
-import { closeSync, constants, openSync, unlink } from 'node:fs';
+import { closeSync, constants, openSync, unlink, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { findSystemProgram } from './program.js';
 
@@ -21,6 +21,16 @@ export function makeFifos(paths: readonly string[]): Promise<void> {
   });
 }
 
+/** A fresh pipe under a name that is nobody else's. */
+export interface NamedPipe {
+  readonly path: string;
+  /** Its name is in memory: taking it away waits for no disk. */
+  readonly isInMemory: boolean;
+}
+
+/** For stdout and stderr. */
+export type ToolPipes = readonly [NamedPipe, NamedPipe];
+
 /** Both ends of a pipe whose name is gone. */
 export interface PipeEnds {
   readonly readFd: number;
@@ -28,12 +38,13 @@ export interface PipeEnds {
 }
 
 /** The reading end is ours (non-blocking), the writing end the tool's. */
-export function openForOutput(path: string): PipeEnds {
+export function openForOutput({ path, isInMemory }: NamedPipe): PipeEnds {
   const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const writeFd = openSync(path, constants.O_WRONLY);
-    // Not waited for: on a disk that others flush, taking a name away can take milliseconds.
-    unlink(path, () => {});
+    // On a disk that others flush, taking a name away can take milliseconds.
+    if (isInMemory) unlinkSync(path);
+    else unlink(path, () => {});
     return { readFd, writeFd };
   } catch (error) {
     closeSync(readFd);
@@ -41,29 +52,36 @@ export function openForOutput(path: string): PipeEnds {
   }
 }
 
-/** Names of fresh pipes in one folder, made ahead of need. */
+/** Fresh pipes in one folder, made ahead of need. */
 export class FifoPool {
   readonly #folder: string;
-  readonly #ready: string[] = [];
+  readonly #isInMemory: boolean;
+  readonly #ready: NamedPipe[] = [];
   #made = 0;
   #refill: Promise<void> | null = null;
 
-  constructor(folder: string) {
+  constructor(folder: string, isInMemory: boolean) {
     this.#folder = folder;
+    this.#isInMemory = isInMemory;
   }
 
   /** Rejects when pipes cannot be made (no space, no process). */
-  async take(count: number): Promise<string[]> {
-    while (this.#ready.length < count) await this.#fill();
-    const taken = this.#ready.splice(0, count);
-    // A failure here shows again in the take that needs the pipes.
-    if (this.#ready.length < LOW_WATER) this.#fill().catch(() => {});
-    return taken;
+  async take(): Promise<ToolPipes> {
+    for (;;) {
+      const [out, err] = this.#ready;
+      if (out !== undefined && err !== undefined) {
+        this.#ready.splice(0, 2);
+        // A failure here shows again in the take that needs the pipes.
+        if (this.#ready.length < LOW_WATER) this.#fill().catch(() => {});
+        return [out, err];
+      }
+      await this.#fill();
+    }
   }
 
-  /** For a name that was taken and not opened. */
-  giveBack(paths: readonly string[]): void {
-    this.#ready.push(...paths);
+  /** For those that were taken and not opened. */
+  giveBack(pipes: ToolPipes): void {
+    this.#ready.push(...pipes);
   }
 
   #fill(): Promise<void> {
@@ -77,6 +95,6 @@ export class FifoPool {
     const paths = Array.from({ length: BATCH }, (_, index) => join(this.#folder, `p${this.#made + index}`));
     this.#made += BATCH;
     await makeFifos(paths);
-    this.#ready.push(...paths);
+    this.#ready.push(...paths.map((path) => ({ path, isInMemory: this.#isInMemory })));
   }
 }

@@ -3,16 +3,14 @@
  * Invariant: between the judgement that lets a tool start and its spawn (or a request's way to the process that makes
  * it) lies no `await`; once `stopAll` was called nothing starts any more.
  */
-import { join } from 'node:path';
-import { FifoPool } from './fifo.js';
-import { removeTree } from './folder.js';
+import { FifoPool, type ToolPipes } from './fifo.js';
 import { jsonFrame } from './frames.js';
 import { HttpRun } from './http-run.js';
 import {
   dropTool,
   failureOf,
-  PIPES_PER_TOOL,
   type PreparedTool,
+  planFault,
   prepareTool,
   type SpawnedTool,
   spawnTool,
@@ -20,6 +18,7 @@ import {
 import type { Lease } from './lease.js';
 import { OutputSender } from './output-sender.js';
 import type { EndCause, HttpPlan, LaunchFailure, Refusal, ToolEnd, ToolPlan } from './plan.js';
+import { type PrivateFolder, PrivateFolders } from './private-folders.js';
 import { ProcessWatch } from './processes.js';
 import type { Hello, Start, SupervisorEvent } from './protocol.js';
 import { Requester } from './requester.js';
@@ -39,7 +38,8 @@ export interface FleetOptions {
 
 interface Prepared {
   readonly tool: PreparedTool;
-  readonly pipes: string[];
+  readonly folder: PrivateFolder;
+  readonly pipes: ToolPipes;
 }
 
 export class Fleet {
@@ -50,6 +50,7 @@ export class Fleet {
   readonly #runs = new Set<string>();
   readonly #watch = new ProcessWatch();
   readonly #fifos: FifoPool;
+  readonly #folders: PrivateFolders;
   readonly #requester: Requester;
   readonly #output: OutputSender;
   readonly #removals = new Set<Promise<void>>();
@@ -60,7 +61,9 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.#fifos = new FifoPool(options.hello.root);
+    const { root, pipes } = options.hello;
+    this.#fifos = new FifoPool(pipes, pipes !== root);
+    this.#folders = new PrivateFolders(root);
     this.#output = new OutputSender((frame, onSent) => options.send(frame, onSent));
     this.#requester = new Requester({
       http: options.hello.http,
@@ -157,25 +160,21 @@ export class Fleet {
 
   async #startOne(start: Start, plan: ToolPlan): Promise<void> {
     const { key } = start;
-    const folder = join(this.#options.hello.root, `t${key}`);
-    const prepared = await this.#prepare(plan, folder);
+    const prepared = await this.#prepare(plan);
     await this.#nextTurn();
     // A stop may have come meanwhile, and was answered.
     const isWanted = this.#waiting.delete(key);
     const refusal = this.#refusalOf(start);
     if (!isWanted || refusal !== null || 'code' in prepared) {
-      this.#track(removeTree(folder));
-      if (!('code' in prepared)) {
-        this.#fifos.giveBack(prepared.pipes);
-        dropTool(prepared.tool);
-      }
+      if (!('code' in prepared)) this.#drop(prepared);
       if (isWanted && refusal !== null) this.#refuse(start, refusal);
       else if (isWanted && 'code' in prepared) this.#fail(start, prepared);
       return;
     }
-    const spawned = await spawnTool(key, prepared.tool, this.#options, prepared.pipes);
+    const { tool, folder, pipes } = prepared;
+    const spawned = await spawnTool(key, tool, this.#options, pipes);
     if ('code' in spawned) {
-      this.#track(removeTree(folder));
+      this.#track(this.#folders.giveBack(folder, false));
       this.#fail(start, spawned);
       return;
     }
@@ -183,17 +182,33 @@ export class Fleet {
     this.#send({ type: 'started', key, pgid: spawned.processes.pgid, at: Date.now() });
   }
 
-  async #prepare(plan: ToolPlan, folder: string): Promise<Prepared | LaunchFailure> {
-    let pipes: string[];
+  async #prepare(plan: ToolPlan): Promise<Prepared | LaunchFailure> {
+    const fault = planFault(plan);
+    if (fault !== null) return { code: 'invalid_input', detail: fault };
+    let pipes: ToolPipes;
     try {
-      pipes = await this.#fifos.take(PIPES_PER_TOOL);
+      pipes = await this.#fifos.take();
     } catch (error) {
       return failureOf(error, 'make pipes');
     }
-    const tool = await prepareTool(plan, folder);
-    if (!('code' in tool)) return { tool, pipes };
+    let folder: PrivateFolder;
+    try {
+      folder = await this.#folders.take(plan.files);
+    } catch (error) {
+      this.#fifos.giveBack(pipes);
+      return failureOf(error, 'prepare the private folder');
+    }
+    const tool = await prepareTool(plan, folder.path);
+    if (!('code' in tool)) return { tool, folder, pipes };
     this.#fifos.giveBack(pipes);
+    this.#track(this.#folders.giveBack(folder, true));
     return tool;
+  }
+
+  #drop({ tool, folder, pipes }: Prepared): void {
+    dropTool(tool);
+    this.#fifos.giveBack(pipes);
+    this.#track(this.#folders.giveBack(folder, true));
   }
 
   /** One spawn per turn of the event loop: a burst of starts must not hold up reading, stopping and the deadline. */
@@ -203,7 +218,7 @@ export class Fleet {
     return turn;
   }
 
-  #newTool(start: Start, plan: ToolPlan, folder: string, spawned: SpawnedTool): Tool {
+  #newTool(start: Start, plan: ToolPlan, folder: PrivateFolder, spawned: SpawnedTool): Tool {
     const { key } = start;
     return new Tool(spawned, plan.timeoutMs, {
       graceMs: this.#options.hello.graceMs,
@@ -211,8 +226,9 @@ export class Fleet {
       onOutput: (source, bytes) => this.#output.send({ key, source, at: Date.now(), bytes }),
       onUnread: (source, reason) => this.#send({ type: 'unread', key, source, reason, at: Date.now() }),
       mayRead: () => this.#mayRead(),
+      isFolderUntouched: () => folder.isUntouched(),
       onEnded: (end) => {
-        this.#track(removeTree(folder));
+        this.#track(this.#folders.giveBack(folder, spawned.cgroup !== null));
         if (spawned.cgroup !== null) this.#track(spawned.cgroup.remove());
         this.#ended(start, end);
       },

@@ -9,8 +9,7 @@ import { closeSync, openSync, unlink } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Cgroup } from './cgroup.js';
-import { openForOutput, type PipeEnds } from './fifo.js';
-import { createFolder } from './folder.js';
+import { openForOutput, type PipeEnds, type ToolPipes } from './fifo.js';
 import type { FileRef, LaunchFailure, ToolPlan } from './plan.js';
 import { Processes } from './processes.js';
 import { checkFolder, findProgram, findSystemProgram } from './program.js';
@@ -41,9 +40,6 @@ export interface SpawnedTool {
 const EVENTS_FILE = '.capstan-events.jsonl';
 const OUTPUT_FILE = '.capstan-output.json';
 
-/** stdout and stderr. */
-export const PIPES_PER_TOOL = 2;
-
 /** The command in front of every tool: `setpriv --pdeathsig KILL --`, or nothing where it does not work. */
 export function detectWrapper(): readonly string[] {
   const setpriv = process.platform === 'linux' ? findSystemProgram('setpriv') : null;
@@ -54,15 +50,8 @@ export function detectWrapper(): readonly string[] {
   return tried.status === 0 ? wrapper : [];
 }
 
-/** Makes `folder` and all the plan wants in it. On a failure the folder may be there. */
+/** Of a sound plan with its private folder, in which its files are. */
 export async function prepareTool(plan: ToolPlan, folder: string): Promise<PreparedTool | LaunchFailure> {
-  const fault = planFault(plan);
-  if (fault !== null) return { code: 'invalid_input', detail: fault };
-  try {
-    await createFolder(folder, plan.files);
-  } catch (error) {
-    return failureOf(error, 'prepare the private folder');
-  }
   const cwd = plan.cwd ?? folder;
   const badFolder = checkFolder(cwd);
   if (badFolder !== null) return badFolder;
@@ -101,14 +90,13 @@ export interface Birthplace {
   readonly cgroups: ToolCgroups | null;
 }
 
-/** Spawns at once, before the first `await`. Takes PIPES_PER_TOOL names of fresh pipes. */
+/** Spawns at once, before the first `await`. `pipes`: fresh ones for stdout and stderr. */
 export async function spawnTool(
   key: number,
   tool: PreparedTool,
   { wrapper, cgroups }: Birthplace,
-  pipes: readonly string[],
+  pipes: ToolPipes,
 ): Promise<SpawnedTool | LaunchFailure> {
-  const [outPath = '', errPath = ''] = pipes;
   const open: PipeEnds[] = [];
   const toolFds: number[] = [];
   const fail = (error: unknown): LaunchFailure => {
@@ -118,10 +106,10 @@ export async function spawnTool(
   let child: ChildProcess;
   let cgroup: Cgroup | null = null;
   try {
-    const out = openForOutput(outPath);
+    const out = openForOutput(pipes[0]);
     open.push(out);
     toolFds.push(out.writeFd);
-    const err = openForOutput(errPath);
+    const err = openForOutput(pipes[1]);
     open.push(err);
     toolFds.push(err.writeFd);
     // A file, not a pipe: it can be opened again by name, is never full and knows no EPIPE.
@@ -151,7 +139,8 @@ function refPath(ref: FileRef, folder: string): string {
   return `${ref.prefix ?? ''}${join(folder, ref.file)}`;
 }
 
-function planFault(plan: ToolPlan): string | null {
+/** What is wrong with a plan by itself; null: nothing. */
+export function planFault(plan: ToolPlan): string | null {
   const names = new Set(plan.files.map((file) => file.name));
   const refs = [...plan.argv, ...Object.values(plan.env)];
   if (plan.argv[0] === undefined || plan.argv[0] === '') return 'argv names no program';

@@ -47,13 +47,15 @@ export interface Unread {
   readonly at: number;
 }
 
-/** First message, once: whose tools these are, and the folder (0700) this supervisor owns. */
+/** First message, once: whose tools these are, and the folders (0700) this supervisor owns. */
 export interface Hello {
   readonly type: 'hello';
   readonly incarnation: string;
   readonly graceMs: number;
   readonly deadlineMs: number;
   readonly root: string;
+  /** Where pipes are made; another than `root` is in memory. */
+  readonly pipes: string;
   readonly http: HttpSettings;
   /** Path of the cgroup below which it makes those of its tools; null: they have none. */
   readonly cgroup: string | null;
@@ -113,6 +115,7 @@ export function decodeCommand(payload: Buffer): Command {
         graceMs: count(m.graceMs),
         deadlineMs: count(m.deadlineMs),
         root: text(m.root),
+        pipes: text(m.pipes),
         http: httpSettings(m.http),
         cgroup: orNull(m.cgroup, text),
       };

@@ -27,6 +27,8 @@ export interface ReportPorts {
   onUnread(source: ReportSource, reason: UnreadReason): void;
   /** Whether the tool has credit and the replica takes output; `resume` follows. */
   canRead(): boolean;
+  /** Whether nothing was ever made in the folder of the files. */
+  isFolderUntouched(): Promise<boolean>;
 }
 
 /** All that are looked at, by one timer. */
@@ -128,6 +130,7 @@ export class ReportFiles {
 
   async #readAll(): Promise<void> {
     await this.#looking;
+    if (this.#events === null && (await this.#answer(this.#ports.isFolderUntouched()))) return;
     await this.#readEvents(true).catch(() => this.#tell(3, 'unreadable'));
     this.#unread.delete(3);
     if (!this.#isOver) await this.#readOutput().catch(() => this.#tell(4, 'unreadable'));

@@ -4,16 +4,13 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, constants, openSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { KEEPER_PIPE, ROOT_PREFIX, removeAbandoned } from './abandoned.js';
+import { KEEPER_PIPE } from './abandoned.js';
 import { findOwnCgroup } from './cgroup.js';
 import { Channel } from './channel.js';
-import { makeFifos } from './fifo.js';
-import { removeTree } from './folder.js';
 import {
   decodeOutput,
   FRAME_JSON,
@@ -24,6 +21,7 @@ import {
   MAX_EVENT_BYTES,
 } from './frames.js';
 import { type Launch, Launches, type LaunchHandlers } from './launches.js';
+import { MEMORY_DIR, makePlaces, type Places, removePlaces } from './places.js';
 import type { StopCause } from './plan.js';
 import { type Command, decodeEvent, type HttpSettings } from './protocol.js';
 import { emptyCgroupFolder, type OnGroupsOnly, removeCgroupsOfDead } from './tool-cgroups.js';
@@ -46,6 +44,8 @@ export interface SupervisorOptions {
   readonly entry?: URL;
   /** Where the supervisor's folder is made; by default the system's folder for temporary files. */
   readonly tempDir?: string;
+  /** Where its pipes are made, if that is in memory. */
+  readonly memoryDir?: string;
   /** The cgroup (version 2) below which its tools get theirs; by default this process's own, null for none. */
   readonly cgroup?: string | null;
   /** Of these tools a process that leaves its group by `setsid` is out of reach. */
@@ -67,23 +67,21 @@ export async function startSupervisor(options: SupervisorOptions): Promise<Super
   const tempDir = options.tempDir ?? tmpdir();
   const { cgroup = findOwnCgroup() } = options;
   if (cgroup === null) options.onGroupsOnly?.('all', 'no cgroup of version 2');
-  await removeAbandoned(tempDir, Date.now());
-  const root = await mkdtemp(join(tempDir, ROOT_PREFIX));
+  const places = await makePlaces(tempDir, options.memoryDir ?? MEMORY_DIR);
   const fds: number[] = [];
   try {
-    const pipe = join(root, KEEPER_PIPE);
-    await makeFifos([pipe]);
+    const pipe = join(places.root, KEEPER_PIPE);
     const readFd = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
     fds.push(readFd);
     const keeperFd = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
     fds.push(keeperFd);
-    const supervisor = new Supervisor(spawnSupervisor(options, readFd), root, keeperFd);
+    const supervisor = new Supervisor(spawnSupervisor(options, readFd), places, keeperFd);
     await supervisor.begin(options, cgroup);
     fds.pop();
     if (cgroup !== null && supervisor.hasCgroups) void sweep(cgroup, options);
     return supervisor;
   } catch (error) {
-    await removeTree(root);
+    await removePlaces(places);
     throw error;
   } finally {
     for (const fd of fds) closeSync(fd);
@@ -118,7 +116,7 @@ export class Supervisor {
   /** Settles when it is gone, every group and cgroup of it is empty, every end was told and its folder is removed. */
   readonly gone: Promise<void>;
   readonly #child: ChildProcess;
-  readonly #root: string;
+  readonly #places: Places;
   readonly #channel: Channel;
   readonly #launches = new Launches();
   readonly #exited: Promise<SupervisorExit>;
@@ -133,9 +131,9 @@ export class Supervisor {
   #graceMs = 0;
 
   /** Use `startSupervisor`. */
-  constructor(child: ChildProcess, root: string, keeperFd: number) {
+  constructor(child: ChildProcess, places: Places, keeperFd: number) {
     this.#child = child;
-    this.#root = root;
+    this.#places = places;
     this.keeperFd = keeperFd;
     const socket = child.stdio[3];
     if (!(socket instanceof Socket)) throw new Error('the supervisor has no command channel');
@@ -176,7 +174,7 @@ export class Supervisor {
     const ready = new Promise<'ready'>((resolve) => {
       this.#onReady = () => resolve('ready');
     });
-    this.#send({ type: 'hello', incarnation, graceMs, deadlineMs, root: this.#root, http, cgroup });
+    this.#send({ type: 'hello', incarnation, graceMs, deadlineMs, ...this.#places, http, cgroup });
     const timer = setTimeout(() => this.destroy(), READY_LIMIT_MS);
     const outcome = await Promise.race([ready, this.#exited]);
     clearTimeout(timer);
@@ -260,7 +258,7 @@ export class Supervisor {
   async #afterExit(exit: SupervisorExit): Promise<void> {
     for (const listener of this.#exitListeners) listener(exit);
     await this.#launches.loseAll(this.#cgroups);
-    await removeTree(this.#root);
+    await removePlaces(this.#places);
     if (this.#cgroups !== null) await emptyCgroupFolder(this.#cgroups);
   }
 }

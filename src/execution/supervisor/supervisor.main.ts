@@ -7,14 +7,16 @@
  * Invariant: it ends only when no process of its tools is left, whatever makes it end; and it writes nothing to stderr
  * before that, because a full pipe there would stop it.
  */
-import { closeSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, constants, openSync, readdirSync, readFileSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { join } from 'node:path';
+import { KEEPER_PIPE } from './abandoned.js';
 import { Channel } from './channel.js';
 import { Fleet } from './fleet.js';
-import { removeTree } from './folder.js';
 import { FRAME_JSON, type Frame, FrameError, jsonFrame, MAX_COMMAND_BYTES } from './frames.js';
 import { detectWrapper } from './launch.js';
 import { Lease } from './lease.js';
+import { removePlaces } from './places.js';
 import type { EndCause } from './plan.js';
 import { type Command, decodeCommand, type Hello, type SupervisorEvent } from './protocol.js';
 import { type OnGroupsOnly, ToolCgroups } from './tool-cgroups.js';
@@ -55,6 +57,8 @@ function take(frame: Frame): void {
 }
 
 function begin(hello: Hello): Working {
+  // Never closed: as long as somebody reads it, the folder is not taken for that of a dead supervisor.
+  if (hello.pipes !== hello.root) openSync(join(hello.pipes, KEEPER_PIPE), constants.O_RDONLY | constants.O_NONBLOCK);
   const lease = new Lease({
     incarnation: hello.incarnation,
     deadlineMs: hello.deadlineMs,
@@ -112,7 +116,7 @@ function end(cause: EndCause, code: number): void {
   const { fleet, hello, cgroups } = working;
   fleet.stopAll(cause, () => {
     cgroups?.close();
-    void Promise.all([channel.close(LAST_WORDS_MS), removeTree(hello.root)]).then(() => process.exit(exitCode));
+    void Promise.all([channel.close(LAST_WORDS_MS), removePlaces(hello)]).then(() => process.exit(exitCode));
   });
 }
 

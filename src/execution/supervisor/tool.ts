@@ -37,6 +37,8 @@ export interface ToolPorts {
   onUnread(source: ReportSource, reason: UnreadReason): void;
   /** False while the replica does not take output; `resumeOutput` follows. */
   mayRead(): boolean;
+  /** Whether nothing was ever made in its private folder. */
+  isFolderUntouched(): Promise<boolean>;
   onEnded(end: ToolEnd): void;
 }
 
@@ -69,6 +71,7 @@ export class Tool {
       // A few bytes, once for each file: it needs no credit.
       onUnread: (source, reason) => ports.onUnread(source, reason),
       canRead: () => this.#canRead(),
+      isFolderUntouched: () => ports.isFolderUntouched(),
     });
     spawned.child.once('exit', (exitCode, signal) => this.#leaderExited(exitCode, signal));
     if (timeoutMs !== null) this.#armTimeout(performance.now() + timeoutMs);

@@ -165,6 +165,13 @@ export const SETTINGS = Object.freeze({
     default: '7d',
     help: 'How long an Idempotency-Key is kept after its run ended.',
   }),
+  retentionMs: setting({
+    name: 'CAPSTAN_RETENTION',
+    group: 'Runs',
+    value: duration('1d', '365d'),
+    default: '30d',
+    help: 'How long an organization that says nothing else keeps ended runs. The same on every replica.',
+  }),
   outputLimitBytes: setting({
     name: 'CAPSTAN_OUTPUT_LIMIT',
     group: 'Runs',

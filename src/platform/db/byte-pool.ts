@@ -63,6 +63,8 @@ export class BytePool {
   inFlight = 0;
   /** Statements that the database has carried out. */
   answers = 0;
+  /** Connections that ended without being closed here, while nothing was asked over them. */
+  losses = 0;
 
   constructor(private readonly options: BytePoolOptions) {
     this.boundMs = options.statementTimeoutMs + 1_000;
@@ -159,6 +161,7 @@ export class BytePool {
     const index = this.idle.findIndex((each) => each.socket === socket);
     if (index < 0) return;
     this.idle.splice(index, 1);
+    this.losses += 1;
     this.options.onSessionLost?.();
   }
 

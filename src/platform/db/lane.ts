@@ -1,6 +1,6 @@
 /**
- * Group commit. Items that arrive while a flush is in flight go out together in the next one; a lone item goes out at
- * once, so batching costs no latency. A transient error sends the same flush again (ids and fences were chosen before
+ * Group commit. Items that arrive while a flush is in flight go out together in the next one, and so do those that are
+ * pushed in one breath; a lone item goes out at once, so batching costs no latency. A transient error sends the same flush again (ids and fences were chosen before
  * the first try, so that is safe), in halves when it took too long; any other error splits the flush until the guilty
  * item stands alone: only its caller gets the error.
  */
@@ -23,6 +23,8 @@ export interface LaneOptions<Item, Result> {
   readonly flush: (items: readonly Item[]) => Promise<readonly Result[]>;
   /** At most this many items in one flush. */
   readonly maxItems: number;
+  /** At most this many flushes at a time; one unless said otherwise. */
+  readonly maxFlushes?: number;
   /** For what callers from outside may fill; without it only the number of items in a flush is bounded. */
   readonly load?: LaneLoad<Item>;
   /** How long a flush is tried again after transient errors; `Infinity` for what must be written in the end. */
@@ -42,7 +44,7 @@ interface Waiting<Item, Result> {
 export class Lane<Item, Result> {
   private queue: Waiting<Item, Result>[] = [];
   private queuedBytes = 0;
-  private flushing = false;
+  private flushes = 0;
   private stopped = false;
 
   constructor(private readonly options: LaneOptions<Item, Result>) {}
@@ -57,7 +59,7 @@ export class Lane<Item, Result> {
     return new Promise((resolve, reject) => {
       this.queue.push({ item, bytes, resolve, reject });
       this.queuedBytes += bytes;
-      if (!this.flushing) void this.drain();
+      if (this.flushes < (this.options.maxFlushes ?? 1)) void this.drain();
     });
   }
 
@@ -67,11 +69,14 @@ export class Lane<Item, Result> {
   }
 
   private async drain(): Promise<void> {
-    this.flushing = true;
-    while (this.queue.length > 0) {
-      await this.carryOut(this.next(), this.options.timing.monotonicMs());
-    }
-    this.flushing = false;
+    this.flushes += 1;
+    do {
+      // What is pushed in the same breath goes along: the ends of runs that started together come one after another.
+      await null;
+      const batch = this.next();
+      if (batch.length > 0) await this.carryOut(batch, this.options.timing.monotonicMs());
+    } while (this.queue.length > 0);
+    this.flushes -= 1;
   }
 
   /** The longest head of the queue that one flush may take. */

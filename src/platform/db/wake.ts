@@ -15,7 +15,7 @@ const LISTEN = `listen ${CHANNEL}`;
 /** Commits of NOTIFY wait for each other in the server, so whatever rings meanwhile goes into the next one. */
 const QUIET_MS = 20;
 /** A connection that went silent is found by asking it something. */
-const CHECK_EVERY_MS = 15_000;
+const CHECK_EVERY_MS = 30_000;
 const ANSWER_WITHIN_MS = 5_000;
 const STOP_WITHIN_MS = 1_000;
 
@@ -134,7 +134,7 @@ export class Wake {
     this.waiting = waiting;
     await this.platform.timing.delay(CHECK_EVERY_MS, waiting.signal);
     if (waiting.signal.aborted) return;
-    await listen(session);
+    await refuseReadOnly(session);
     this.failures = 0;
   }
 
@@ -169,6 +169,10 @@ export class Wake {
 /** Rejects when nothing is answered, and when this isn't the server that takes writes. */
 async function listen(session: Session): Promise<void> {
   await session.query(LISTEN);
+  await refuseReadOnly(session);
+}
+
+async function refuseReadOnly(session: Session): Promise<void> {
   const [server] = await session.query(STANDS_ASIDE);
   if (server?.isReadOnly !== false) throw new Error('the server is read-only');
 }

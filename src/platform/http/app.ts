@@ -12,7 +12,7 @@ import type { Platform } from '../platform.js';
 import { answerBrokenRequest } from './broken-request.js';
 import { HttpMetrics } from './http.metrics.js';
 import { InputPipe } from './input.pipe.js';
-import { JsonBodyInterceptor } from './json-body.interceptor.js';
+import { JsonBodyGuard } from './json-body.guard.js';
 import { Doorkeeper, largerBodies } from './larger-body.js';
 import { lingering } from './linger.js';
 import { NestLog } from './nest-log.js';
@@ -54,11 +54,12 @@ export async function createApp(
     logger: new NestLog(platform.log),
   });
   control(adapter.getInstance(), app.get(Traffic), filter);
-  largerBodies(adapter.getInstance(), app.get(Doorkeeper), (error, request, reply) =>
-    filter.answer(error, request, reply),
-  );
+  const doorkeeper = app.get(Doorkeeper);
+  largerBodies(adapter.getInstance(), doorkeeper, (error, request, reply) => filter.answer(error, request, reply));
+  filter.onForbidden((request) => doorkeeper.noteForbidden(request));
   app.useGlobalFilters(filter);
-  app.useGlobalInterceptors(new JsonBodyInterceptor(app.get(Reflector)));
+  // Behind the guards of the modules.
+  app.useGlobalGuards(new JsonBodyGuard(app.get(Reflector)));
   app.useGlobalPipes(new InputPipe());
   await app.init();
   await adapter.getInstance().ready();
@@ -67,9 +68,10 @@ export async function createApp(
 
 function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes): FastifyAdapter {
   const metrics = new HttpMetrics(platform.metrics);
+  const headers = Object.freeze({ ...EVERY_ANSWER, 'capstan-replica': platform.config.name });
   const prepare = (request: FastifyRequest, reply: FastifyReply): void => {
     metrics.watch(request, reply);
-    void reply.headers({ ...EVERY_ANSWER, 'capstan-replica': platform.config.name, 'x-request-id': request.id });
+    void reply.headers(headers).header('x-request-id', request.id);
   };
   const adapter = new FastifyAdapter({
     logger: false,
@@ -107,6 +109,7 @@ function createAdapter(platform: Platform, filter: ProblemFilter, routes: Routes
 
 /** Of a whole URL the path counts. `*` and its like, which are no path, would get past every hook. */
 function pathOf(target: string): string {
+  if (target.startsWith('/')) return target;
   const path = target.replace(ORIGIN, '');
   return path.startsWith('/') ? path : `/${path}`;
 }
@@ -116,8 +119,10 @@ function headProblem({ raw, url }: FastifyRequest): Problem | undefined {
   if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
     return new Problem('malformed_request', 'the request names no host');
   }
+  const query = url.indexOf('?');
+  if (query < 0) return undefined;
   try {
-    decodeURIComponent(url.split('?').slice(1).join('?'));
+    decodeURIComponent(url.slice(query + 1));
     return undefined;
   } catch {
     return new Problem('malformed_request', 'the query has a bad percent encoding');

@@ -13,6 +13,7 @@ import {
 } from 'class-validator';
 import { escapePointer } from '../../kernel/json.js';
 import { type InputFault, invalidInput } from '../../kernel/problems.js';
+import { compileRules } from './compiled-rules.js';
 
 type Dto = abstract new () => object;
 type Members = Readonly<Record<string, unknown>>;
@@ -62,28 +63,35 @@ export function checkInput<T extends object>(
   input: Members,
   prefix: string,
 ): { readonly value: T; readonly faults: readonly InputFault[] } {
-  const declared = membersOf(type);
+  const { members, isAccepted } = shapeOf(type);
   const value = new type();
   const faults: InputFault[] = [];
   // Only declared names are copied: class-validator looks its rules up through the instance's `constructor`.
-  for (const [name, member] of Object.entries(input)) {
-    if (declared.has(name)) Object.assign(value, { [name]: member });
+  for (const name of Object.keys(input)) {
+    if (members.has(name)) Reflect.set(value, name, input[name]);
     else faults.push({ pointer: `${prefix}${escapePointer(name)}`, message: 'unknown member' });
   }
+  if (isAccepted(value)) return { value, faults };
   const errors = validateSync(value, { forbidUnknownValues: false, stopAtFirstError: true });
   faults.push(...errors.flatMap((error) => faultsOf(error, prefix)));
   return { value, faults };
 }
 
-const declaredMembers = new WeakMap<Dto, ReadonlySet<string>>();
+interface Shape {
+  /** The names of the members that it declares. */
+  readonly members: ReadonlySet<string>;
+  readonly isAccepted: (value: object) => boolean;
+}
 
-function membersOf(type: new () => object): ReadonlySet<string> {
-  const known = declaredMembers.get(type);
+const shapes = new WeakMap<Dto, Shape>();
+
+function shapeOf(type: Dto): Shape {
+  const known = shapes.get(type);
   if (known) return known;
   const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
-  const members = new Set(rules.map((rule) => rule.propertyName));
-  declaredMembers.set(type, members);
-  return members;
+  const shape = { members: new Set(rules.map((rule) => rule.propertyName)), isAccepted: compileRules(type) };
+  shapes.set(type, shape);
+  return shape;
 }
 
 function faultsOf(error: ValidationError, prefix: string): InputFault[] {

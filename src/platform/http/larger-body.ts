@@ -14,6 +14,9 @@ const MAX_COLLECTED_BYTES = 64 * 1024 * 1024;
 export abstract class Doorkeeper {
   /** Throws what a caller is answered who isn't known. */
   abstract admit(request: FastifyRequest, reply: FastifyReply): Promise<void>;
+
+  /** A request is answered that it is forbidden, wherever that was decided. */
+  abstract noteForbidden(request: FastifyRequest): void;
 }
 
 /** On a handler: bodies of up to 16 MiB. */
@@ -27,10 +30,6 @@ export function largerBodies(
   doorkeeper: Doorkeeper,
   refuse: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void,
 ): void {
-  instance.addHook('onRoute', (route) => {
-    const bodyLimit = bodyLimitOf(route.config);
-    if (bodyLimit !== undefined) route.bodyLimit = bodyLimit;
-  });
   let collectedBytes = 0;
   const admit = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     await doorkeeper.admit(request, reply);
@@ -43,12 +42,17 @@ export function largerBodies(
       collectedBytes -= bytes;
     });
   };
-  instance.addHook('preParsing', (request, reply, payload, done) => {
-    if (bodyLimitOf(request.routeOptions.config) === undefined) return done(null, payload);
-    admit(request, reply).then(
-      () => done(null, payload),
-      (error: unknown) => refuse(error, request, reply),
-    );
+  instance.addHook('onRoute', (route) => {
+    const bodyLimit = bodyLimitOf(route.config);
+    if (bodyLimit === undefined) return;
+    route.bodyLimit = bodyLimit;
+    // Nest's routes have no hooks of their own.
+    route.preParsing = (request, reply, payload, done) => {
+      admit(request, reply).then(
+        () => done(null, payload),
+        (error: unknown) => refuse(error, request, reply),
+      );
+    };
   });
 }
 

@@ -25,6 +25,7 @@ const TOKEN =
 const TAGS: readonly (readonly [name: string, description: string])[] = [
   ['runs', 'Submit, follow, cancel and repeat runs.'],
   ['queues', 'What waits where; pause and resume.'],
+  ['retention', 'How long ended runs are kept.'],
   ['workers', 'Who executes runs; taking one out of service and back.'],
   ['audit', 'What was recorded: listed, recomputed, exported with a signature.'],
   ['installation', 'What runs here, and how it is.'],

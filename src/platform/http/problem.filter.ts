@@ -10,10 +10,17 @@ export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
+  private noteForbidden: (request: FastifyRequest) => void = () => undefined;
+
   constructor(
     private readonly log: Logger,
     private readonly routes: Routes,
   ) {}
+
+  /** Tells `note` of each request that is answered that it is forbidden. */
+  onForbidden(note: (request: FastifyRequest) => void): void {
+    this.noteForbidden = note;
+  }
 
   catch(error: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
@@ -31,6 +38,7 @@ export class ProblemFilter implements ExceptionFilter {
       const cause = found.cause ?? found;
       this.log.warn({ code: 'request_unavailable', requestId, method, path, err: cause }, 'answered 503');
     }
+    if (found.code === 'forbidden') this.noteForbidden(request);
     if (reply.sent || reply.raw.headersSent) return;
     const problem = found.code === 'not_found' ? (this.wrongMethod(method, path, reply) ?? found) : found;
     if (problem.receipt !== undefined) void reply.header('audit-receipt', problem.receipt);

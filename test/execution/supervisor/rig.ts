@@ -10,6 +10,7 @@ import { onTestFinished } from 'vitest';
 import { findOwnCgroup } from '../../../src/execution/supervisor/cgroup.js';
 import { creditOf, type Source } from '../../../src/execution/supervisor/frames.js';
 import { encodeExtension } from '../../../src/execution/supervisor/keeper-frame.js';
+import { MEMORY_DIR } from '../../../src/execution/supervisor/places.js';
 import type {
   HttpRequest,
   LaunchFailure,
@@ -33,6 +34,8 @@ export interface RigOptions {
   readonly caFile?: string;
   /** The cgroup below which tools get theirs; by default this process's own, null for none. */
   readonly cgroup?: string | null;
+  /** False: as on a machine without a file system in memory. */
+  readonly hasMemory?: boolean;
   onGroupsOnly?(tools: string, why: string): void;
 }
 
@@ -44,6 +47,8 @@ export interface Rig {
   readonly scratch: string;
   /** The folder the supervisor was started in. */
   readonly temp: string;
+  /** The folder in memory for its pipes; the same as `temp` where there is none. */
+  readonly memory: string;
   renew(extension?: { incarnation?: string; sentAtNs?: bigint }): number;
   launch(plan: Partial<ToolPlan>, options?: LaunchOptions): LaunchedTool;
   /** A run of kind `http`. */
@@ -74,11 +79,12 @@ export type Outcome = Partial<ToolEnd> & { readonly refused?: Refusal; readonly 
 
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const { graceMs = 1_000, deadlineMs = 60_000, isRenewed = true, allow = [], caFile = null } = options;
-  const { cgroup = findOwnCgroup(), onGroupsOnly = () => undefined } = options;
+  const { cgroup = findOwnCgroup(), onGroupsOnly = () => undefined, hasMemory = true } = options;
   const entry = pathToFileURL(join(await compiledSource(), 'execution/supervisor/supervisor.main.js'));
   const incarnation = randomUUID();
   const scratch = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
   const temp = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
+  const memory = hasMemory && existsSync(MEMORY_DIR) ? mkdtempSync(join(MEMORY_DIR, 'capstan-spec-')) : temp;
   const http = { allow, userAgent: 'capstan/test', caFile };
   const supervisor = await startSupervisor({
     incarnation,
@@ -89,12 +95,14 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     cgroup,
     onGroupsOnly,
     tempDir: temp,
+    memoryDir: memory,
   });
   onTestFinished(async () => {
     await supervisor.shutdown();
     supervisor.closeKeeperFd();
     rmSync(scratch, { recursive: true });
     rmSync(temp, { recursive: true });
+    rmSync(memory, { recursive: true, force: true });
   });
   let seq = 0;
   const renew: Rig['renew'] = (extension = {}) => {
@@ -112,7 +120,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const launch: Rig['launch'] = (plan, options) => launchPlan(planOf(plan), options);
   const request: Rig['request'] = (http, { timeoutMs = 60_000, ...options } = {}) =>
     launchPlan({ http: requestOf(http), timeoutMs }, options);
-  return { supervisor, pid: supervisor.pid ?? 0, incarnation, scratch, temp, renew, launch, request };
+  return { supervisor, pid: supervisor.pid ?? 0, incarnation, scratch, temp, memory, renew, launch, request };
 }
 
 export function planOf(plan: Partial<ToolPlan>): ToolPlan {

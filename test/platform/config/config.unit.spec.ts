@@ -74,6 +74,7 @@ describe('defaults', () => {
       runTimeoutMs: undefined,
       maxRunDurationMs: 30 * 86_400_000,
       idempotencyTtlMs: 7 * 86_400_000,
+      retentionMs: 30 * 86_400_000,
       outputLimitBytes: 64 * 1024 * 1024,
       httpAllow: [],
       auditKey: undefined,

@@ -217,6 +217,15 @@ const CASES: { readonly [K in Key]: Case } = {
     ],
     refused: [...NOT_DURATIONS, '0', '23h', '91d'],
   },
+  retentionMs: {
+    name: 'CAPSTAN_RETENTION',
+    says: `duration 1d to 365d ${DURATION_WORDS}`,
+    taken: [
+      ['1d', DAY],
+      ['365d', 365 * DAY],
+    ],
+    refused: [...NOT_DURATIONS, '0', '0d', '23h', '366d'],
+  },
   outputLimitBytes: {
     name: 'CAPSTAN_OUTPUT_LIMIT',
     says: 'size 1MiB to 1GiB (an integer and KiB, MiB or GiB)',

@@ -32,6 +32,8 @@ class FakeTiming implements Timing {
 
 const transient = Object.assign(new Error('connection lost'), { code: '08006' });
 const fault = (item: string) => Object.assign(new Error(`${item} is guilty`), { code: '22P05' });
+/** As long as an item waits for others of the same breath. */
+const breath = () => Promise.resolve();
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 function laneOf(flush: LaneOptions<string, string>['flush'], over: Partial<LaneOptions<string, string>> = {}) {
@@ -39,17 +41,53 @@ function laneOf(flush: LaneOptions<string, string>['flush'], over: Partial<LaneO
   return { timing, lane: new Lane({ flush, maxItems: 4, retryForMs: 10_000, timing, ...over }) };
 }
 
+/** Pushes the first, and once it is in flight the others. */
+async function pushed(
+  lane: Lane<string, string>,
+  [first = '', ...others]: readonly string[],
+): Promise<Promise<string>[]> {
+  const answer = lane.push(first);
+  answer.catch(() => undefined);
+  await breath();
+  return [answer, ...others.map((item) => lane.push(item))];
+}
+
 describe('group commit', () => {
-  it('a lone item goes out at once, alone', () => {
+  it('a lone item goes out at once, alone', async () => {
     const gate = new Gate();
     void laneOf(gate.flush).lane.push('a');
+    await breath();
     expect(gate.sizes).toEqual([1]);
+  });
+
+  it('what is pushed in one breath goes out together', async () => {
+    const gate = new Gate();
+    const { lane } = laneOf(gate.flush);
+    for (const item of 'abc') void lane.push(item);
+    await breath();
+    expect(gate.sizes).toEqual([3]);
+  });
+
+  it('as many flushes as it may have are in flight at a time, and no more', async () => {
+    const gate = new Gate();
+    const { lane } = laneOf(gate.flush, { maxFlushes: 2 });
+    const answers: Promise<string>[] = [];
+    for (const item of 'abcd') {
+      answers.push(lane.push(item));
+      await settle();
+    }
+    expect(gate.sizes).toEqual([1, 1]);
+    gate.flushes[1]?.resolve();
+    await settle();
+    expect(gate.sizes).toEqual([1, 1, 2]);
+    for (const flush of gate.flushes) flush.resolve();
+    expect(await Promise.all(answers)).toEqual([...'ABCD']);
   });
 
   it('what arrives while a flush is in flight goes out together in the next one, at most so many', async () => {
     const gate = new Gate();
     const { lane } = laneOf(gate.flush);
-    const answers = [...'abcdefg'].map((item) => lane.push(item));
+    const answers = await pushed(lane, [...'abcdefg']);
     expect(gate.sizes).toEqual([1]);
     for (const size of [
       [1, 4],
@@ -171,7 +209,7 @@ describe('a transient error', () => {
         seen.push(items.join(''));
         return items.length > 2 ? Promise.reject(error) : Promise.resolve(items);
       });
-      const answers = [...'0abcd'].map((item) => lane.push(item));
+      const answers = await pushed(lane, [...'0abcd']);
       expect(await Promise.all(answers)).toEqual([...'0abcd']);
       expect(seen).toEqual(['0', 'abcd', 'ab', 'cd']);
       expect(timing.delays).toEqual([]);
@@ -187,7 +225,7 @@ describe('a transient error', () => {
       },
       { retryForMs: 8_000 },
     );
-    const answers = await Promise.allSettled([...'0abcd'].map((item) => lane.push(item)));
+    const answers = await Promise.allSettled(await pushed(lane, [...'0abcd']));
     expect(answers.map((answer) => answer.status)).toEqual(['fulfilled', ...Array(4).fill('rejected')]);
     expect(timing.nowMs).toBe(18_000);
   });
@@ -202,7 +240,7 @@ describe('a transient error', () => {
       },
       { retryForMs: 100 },
     );
-    const answers = ['a', 'b', 'c'].map((item) => lane.push(item));
+    const answers = await pushed(lane, ['a', 'b', 'c']);
     gate.flushes[0]?.resolve();
     const results = await Promise.allSettled(answers);
     expect(results.map((result) => result.status)).toEqual(['fulfilled', 'rejected', 'rejected']);
@@ -239,7 +277,7 @@ describe('a lane that callers fill', () => {
   it('a flush is no heavier than it may be, but takes an item that is too heavy by itself', async () => {
     const gate = new Gate();
     const { lane } = laneOf(gate.flush, { load });
-    const answers = ['0', 'x'.repeat(4), 'y'.repeat(6), 'z'.repeat(12), 'a'].map((item) => lane.push(item));
+    const answers = await pushed(lane, ['0', 'x'.repeat(4), 'y'.repeat(6), 'z'.repeat(12), 'a']);
     for (let flush = 1; flush <= 4; flush += 1) {
       expect(gate.flushes).toHaveLength(flush);
       gate.flushes.at(-1)?.resolve();
@@ -255,7 +293,7 @@ describe('a lane that callers fill', () => {
   ])('what would make more than this wait is refused: %s; what waits is carried out', async (_, waiting, refused) => {
     const gate = new Gate();
     const { lane } = laneOf(gate.flush, { load });
-    const answers = ['0', ...waiting].map((item) => lane.push(item));
+    const answers = await pushed(lane, ['0', ...waiting]);
     await expect(lane.push(refused)).rejects.toBeInstanceOf(Overloaded);
     for (let flush = 0; flush < gate.flushes.length; flush += 1) {
       gate.flushes[flush]?.resolve();
@@ -263,6 +301,7 @@ describe('a lane that callers fill', () => {
     }
     expect(await Promise.all(answers)).toEqual(['0', ...waiting].map((item) => item.toUpperCase()));
     const again = lane.push(refused);
+    await breath();
     gate.flushes.at(-1)?.resolve();
     expect(await again).toBe(refused.toUpperCase());
   });

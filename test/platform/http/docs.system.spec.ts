@@ -38,6 +38,7 @@ it('shows every operation in its group, and asks nobody but this server', async 
   expect(await page.evaluate("[...document.querySelectorAll('.opblock-tag')].map((tag) => tag.dataset.tag)")).toEqual([
     'runs',
     'queues',
+    'retention',
     'workers',
     'audit',
     'installation',
