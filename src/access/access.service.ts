@@ -1,5 +1,5 @@
 /** Who may act: the first organization and token, and the look-up of a bearer token. */
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { installationChain } from '../audit/audit.sql.js';
 import { recordMigrationsIfNew } from '../audit/schema.sql.js';
 import { encodeId, newId } from '../kernel/ids.js';
@@ -9,7 +9,7 @@ import type { RequestCaller } from '../platform/http/caller.js';
 import type { Timing } from '../platform/time.js';
 import { findOrganization, findToken, hasToken, makeInstallationIfNone, makeTokenIfNew } from './access.sql.js';
 
-/** A token's look-up is kept this long, so that a revoked one is refused everywhere within it. */
+/** A token's look-up is kept this long from when it was asked for, so that a revoked one is refused everywhere within it. */
 const REMEMBER_MS = 2_000;
 const REMEMBER_TOKENS = 1_000;
 
@@ -21,6 +21,8 @@ export interface Identity {
 
 export class AccessService {
   private readonly remembered = new Map<string, { readonly identity: Identity; readonly untilMs: number }>();
+  /** Look-ups under way, which whoever asks for the same token meanwhile waits for: dozens may when one is forgotten. */
+  private readonly asked = new Map<string, Promise<Identity | undefined>>();
 
   constructor(
     private readonly pool: Pool,
@@ -63,12 +65,19 @@ export class AccessService {
 
   /** Whose a bearer token is, also one that was revoked; `undefined` when nobody here knows it. */
   async identify(token: string): Promise<Identity | undefined> {
-    const hash = hashOf(token);
-    const memo = hash.toString('base64');
+    const digest = hashOf(token);
+    const memo = digest.toString('base64');
     const known = this.remembered.get(memo);
     if (known && known.untilMs > this.timing.monotonicMs()) return known.identity;
-    const found = await findToken(this.pool, hash);
-    if (!found || !timingSafeEqual(found.hash, hash)) return undefined;
+    const asked = this.asked.get(memo) ?? this.lookUp(digest, memo).finally(() => this.asked.delete(memo));
+    this.asked.set(memo, asked);
+    return asked;
+  }
+
+  private async lookUp(digest: Buffer, memo: string): Promise<Identity | undefined> {
+    const askedAtMs = this.timing.monotonicMs();
+    const found = await findToken(this.pool, digest);
+    if (!found || !timingSafeEqual(found.hash, digest)) return undefined;
     const caller: RequestCaller = {
       organizationId: found.organizationId,
       chain: encodeId('org', found.organizationId),
@@ -77,7 +86,7 @@ export class AccessService {
     };
     const identity = { caller, isRevoked: found.isRevoked };
     if (this.remembered.size >= REMEMBER_TOKENS) this.remembered.clear();
-    this.remembered.set(memo, { identity, untilMs: this.timing.monotonicMs() + REMEMBER_MS });
+    this.remembered.set(memo, { identity, untilMs: askedAtMs + REMEMBER_MS });
     return identity;
   }
 
@@ -104,5 +113,5 @@ export function generateToken(): string {
 }
 
 function hashOf(token: string): Buffer {
-  return createHash('sha256').update(token, 'utf8').digest();
+  return hash('sha256', token, 'buffer');
 }

@@ -53,7 +53,6 @@ export const SCHEMA_PARTS: readonly Part[] = Object.freeze([
   { kind: 'constraint', name: 'runs_check5', on: 'runs' },
   { kind: 'constraint', name: 'runs_check6', on: 'runs' },
   { kind: 'constraint', name: 'runs_labels_check', on: 'runs' },
-  { kind: 'constraint', name: 'runs_organization_id_fkey', on: 'runs' },
   { kind: 'constraint', name: 'runs_origin_check', on: 'runs' },
   { kind: 'constraint', name: 'runs_parent_id_fkey', on: 'runs' },
   { kind: 'constraint', name: 'runs_priority_check', on: 'runs' },

@@ -11,7 +11,9 @@ import type { HolderService } from '../runs/holder.service.js';
 import type { JanitorService } from '../runs/janitor.service.js';
 import type { Pulse } from '../runs/pulse.sql.js';
 
-const CLAIM_AT_MOST = 200;
+const CLAIM_AT_MOST = 400;
+/** Under a backlog slots that become free one by one are filled together: so long after the first of them. */
+const GATHER_MS = 5;
 const RECONCILE_EVERY_MS = 15_000;
 /** While something runs, a request to cancel it is seen within this (and its own replica at once). */
 const PULSE_WHILE_HOLDING_MS = 1_500;
@@ -41,6 +43,8 @@ export class WorkLoop implements Loop {
   private wantsClaim = true;
   private wantsPulse = true;
   private inDoubt = false;
+  /** The last claim got all that it asked for. */
+  private isBacklog = false;
   /** As the last pulse found it. The claim has a guard of its own; this spares the database claims in vain. */
   private isDraining = false;
   /** Runs that the database says are ours, as the last pulse found it. */
@@ -144,13 +148,16 @@ export class WorkLoop implements Loop {
   }
 
   private async claim(): Promise<void> {
-    const { holder, executor } = this.parts;
+    const { holder, executor, timing } = this.parts;
+    if (this.isBacklog && executor.free < executor.size / 3) await timing.delay(GATHER_MS);
     const limit = Math.min(executor.free, CLAIM_AT_MOST);
+    if (limit === 0) return;
     // What is made known while the answer is under way may have come too late for it.
     this.wantsClaim = false;
     try {
       const { runs, mayBeMore } = await holder.claim(limit);
       for (const run of runs) executor.accept(run);
+      this.isBacklog = runs.length === limit;
       // Fewer than asked for: others may have skipped past each other, so nothing is concluded before the next pulse.
       if (mayBeMore) this.wantsClaim = true;
     } catch (error) {

@@ -8,6 +8,7 @@ import { nullable } from '../platform/http/schema.js';
 import type { BatchItem, BatchRequest } from './batch.service.js';
 import { RunSummaryDto, runSummaryDto } from './run.dto.js';
 import { decodeSubmit, isMembers, type Members, SubmitDto } from './submit.dto.js';
+import type { SubmitRequest } from './submits.js';
 
 const MAX_RUNS = 1_000;
 /** The route that an item would have come by itself. */
@@ -81,11 +82,14 @@ export class BatchAnswerDto {
   items: BatchItemAnswerDto[];
 }
 
-/** The submits of a body, or what is wrong with each. Throws `invalid_input` when it is no batch at all. */
-export function decodeBatch(body: Members): readonly BatchRequest[] {
+/**
+ * The submits of a body, or what is wrong with each; `traceparent` is the request's. Throws `invalid_input` when it is no
+ * batch at all.
+ */
+export function decodeBatch(body: Members, traceparent: string | null): readonly BatchRequest[] {
   return decodeInput(BatchDto, body, '/').runs.map((item) => {
     try {
-      return decodeItem(item);
+      return decodeItem(item, traceparent);
     } catch (error) {
       if (error instanceof Problem) return error;
       throw error;
@@ -94,16 +98,17 @@ export function decodeBatch(body: Members): readonly BatchRequest[] {
 }
 
 /** An item's key stands for the submit without it: so it is the same one whichever way it comes. */
-function decodeItem(item: unknown): BatchRequest {
+function decodeItem(item: unknown, traceparent: string | null): SubmitRequest {
   if (!isMembers(item)) throw invalidInput([{ pointer: '', message: 'must be an object' }]);
-  const { idempotencyKey = null, ...submit } = item;
+  if (!('idempotencyKey' in item)) return decodeSubmit(item, { traceparent, key: null, requestDigest: '' });
+  const { idempotencyKey, ...submit } = item;
   const faults = idempotencyKey === null ? [] : keyFaults(idempotencyKey);
-  const checked = decodeSubmit(
+  const key = typeof idempotencyKey === 'string' ? keyOfText(idempotencyKey) : null;
+  return decodeSubmit(
     submit,
+    { traceparent, key, requestDigest: key === null ? '' : digestOfParts('POST', SUBMIT_PATH, submit) },
     faults.map(({ message }) => ({ pointer: '/idempotencyKey', message })),
   );
-  const key = typeof idempotencyKey === 'string' ? keyOfText(idempotencyKey) : null;
-  return { ...checked, key, requestDigest: key === null ? '' : digestOfParts('POST', SUBMIT_PATH, submit) };
 }
 
 export function batchItemDto(item: BatchItem, requestId: string): BatchItemAnswerDto {

@@ -28,7 +28,7 @@ import type { Turns } from './turns.js';
 const ATTEMPTS = 5;
 
 /** An item that was decoded and checked, or what is wrong with it. */
-export type BatchRequest = Omit<SubmitRequest, 'traceparent'> | Problem;
+export type BatchRequest = SubmitRequest | Problem;
 
 export type BatchItem = { readonly run: RunRow; readonly replayed: boolean } | { readonly problem: Problem };
 
@@ -55,9 +55,8 @@ export class BatchService {
    * Throws `idempotency_key_reused` when its key came with another one.
    */
   async submit(caller: RequestCaller, requests: readonly BatchRequest[], bearing: Bearing): Promise<BatchAnswer> {
-    const { traceparent } = bearing;
     const incoming = requests.map((request) =>
-      request instanceof Problem ? request : incomingRun(caller, { ...request, traceparent }, null),
+      request instanceof Problem ? request : incomingRun(caller, request, null),
     );
     const sent = incoming.flatMap((item) => (item instanceof Problem ? [] : [item]));
     // What was refused has an id too: so each keeps its place among those that the key stands for. The last is nobody's:

@@ -73,7 +73,11 @@ export class BulkController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<BatchAnswerDto> {
     const bearing = bearingOf(request);
-    const { items, replayed, receipt } = await this.batches.submit(caller, decodeBatch(body), bearing);
+    const { items, replayed, receipt } = await this.batches.submit(
+      caller,
+      decodeBatch(body, bearing.traceparent),
+      bearing,
+    );
     if (items.every((item) => 'problem' in item)) void reply.status(422);
     withOrigin(reply, replayed, receipt);
     return { items: items.map((item) => batchItemDto(item, request.id)) };

@@ -19,7 +19,10 @@ import type { Hold, Outcome } from './run.js';
 import type { RunMetrics } from './run.metrics.js';
 import type { NewWorker } from './worker.js';
 
-const LANE_ITEMS = 200;
+const LANE_ITEMS = 400;
+
+/** Tools end one after another: under load their ends are written together, and a lone one at once. */
+const FINISH_PACE_MS = 5;
 
 /** A run under this holder, as far as a write needs it. */
 export interface OwnRun extends Hold {
@@ -68,6 +71,7 @@ export class HolderService {
       flush: (ends) => this.flushFinishes(ends),
       // The chain's lock is held for the last part of each only: the rest of two goes on side by side.
       maxFlushes: 2,
+      paceMs: FINISH_PACE_MS,
       onRetry: onRetry('run_end'),
       onFlush: (n, tookMs) => metrics.countFlush('finish', n, tookMs),
     });

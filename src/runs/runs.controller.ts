@@ -75,7 +75,7 @@ export class RunsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<RunDto> {
-    const made = await this.runs.submit(caller, { ...decodeSubmit(body), ...bearingOf(request) });
+    const made = await this.runs.submit(caller, decodeSubmit(body, bearingOf(request)));
     return this.answer(made, request, reply);
   }
 

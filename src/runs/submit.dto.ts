@@ -13,7 +13,7 @@ import { nullable, optionalStringMap } from '../platform/http/schema.js';
 import { HttpSpec } from './http-spec.dto.js';
 import { type Kind } from './run.js';
 import { CommandSpec, NoopSpec, ScriptSpec, SPEC_OF } from './spec.dto.js';
-import type { SubmitRequest } from './submits.js';
+import type { Bearing, SubmitRequest } from './submits.js';
 
 export const LABEL_KEY = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
 export const MAX_LABEL_BYTES = 255;
@@ -165,11 +165,11 @@ export class SubmitDto {
   spec: Members = {};
 }
 
-/** What a submit asks for, apart from what the request bears that it came with. */
-export type CheckedSubmit = Omit<SubmitRequest, 'traceparent' | 'key' | 'requestDigest'>;
-
-/** The checked submit in a request's body. Throws `invalid_input` with every fault, those found `beside` it included. */
-export function decodeSubmit(body: Members, beside: readonly InputFault[] = []): CheckedSubmit {
+/**
+ * The checked submit in a body, of a request that bears this. Throws `invalid_input` with every fault, those found `beside`
+ * it included.
+ */
+export function decodeSubmit(body: Members, bearing: Bearing, beside: readonly InputFault[] = []): SubmitRequest {
   const { value: submit, faults: outer } = checkInput(SubmitDto, body, '/');
   const faults = [...beside, ...outer];
   let spec: Members = {};
@@ -182,6 +182,7 @@ export function decodeSubmit(body: Members, beside: readonly InputFault[] = []):
     }
   }
   if (faults.length > 0) throw invalidInput(faults);
+  // Member by member: to put them together by spreading took as long as all the rest.
   return {
     id: submit.id === undefined ? undefined : decodeId('run', submit.id),
     kind: submit.kind,
@@ -192,5 +193,8 @@ export function decodeSubmit(body: Members, beside: readonly InputFault[] = []):
     spec,
     timeoutMs: submit.timeout === null ? null : (parseDuration(submit.timeout) ?? null),
     notBefore: submit.notBefore === null ? null : (parseInstant(submit.notBefore) ?? null),
+    traceparent: bearing.traceparent,
+    key: bearing.key,
+    requestDigest: bearing.requestDigest,
   };
 }

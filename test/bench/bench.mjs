@@ -61,7 +61,7 @@ function readOptions() {
 }
 
 async function measure(ground, options) {
-  const node = options.peers ? await installPeers(say) : undefined;
+  const node = options.peers ? await installPeers((...how) => ground.run(...how), say) : undefined;
   say('starting PostgreSQL');
   await ground.open();
   const machine = await machineOf(ground.sql);
@@ -87,7 +87,7 @@ async function measure(ground, options) {
       await ground.endRunning();
     }
   }
-  for (const error of badlySetUp(figures)) failures.push({ part: 'peers', error });
+  for (const error of badlySetUp(figures, commitMs)) failures.push({ part: 'peers', error });
   return { machine, mode: options.mode, figures, ...ratiosOf(figures), failures };
 }
 

@@ -56,18 +56,21 @@ async function supervisorInBench(): Promise<number | undefined> {
   return replica && supervisorOf(replica.pid).catch(() => undefined);
 }
 
-it('gives one JSON document of figures, and leaves nothing behind', { timeout: 120_000 }, async () => {
-  const { code, stdout, stderr } = await finishOf(await bench('--quick', '--only', 'submit', '--json'));
+it('gives one JSON object of figures on one line, and leaves nothing behind', { timeout: 240_000 }, async () => {
+  const { code, stdout, stderr } = await finishOf(
+    await bench('--tiny', '--only', 'drain', '--only', 'submit', '--json'),
+  );
   expect(code, stderr).toBe(0);
-  const { machine, quick, figures, failures } = JSON.parse(stdout);
+  expect(stdout.split('\n')).toEqual([expect.stringMatching(/^\{.*\}$/), '']);
+  const { machine, mode, figures, ratios, otherRatios, failures } = JSON.parse(stdout);
   expect(machine).toMatchObject({ node: process.version, postgres: expect.stringMatching(/^\d+/) });
-  expect({ quick, failures }).toEqual({ quick: true, failures: [] });
-  expect(figures.map(({ part }: { part: string }) => part)).toEqual(['yardstick', 'yardstick', 'submit', 'submit']);
+  expect({ mode, ratios, otherRatios, failures }).toEqual({ mode: 'tiny', ratios: {}, otherRatios: {}, failures: [] });
   for (const figure of figures) {
     expect(figure.value).toBeGreaterThan(0);
-    expect(figure.commits).toBeGreaterThan(0);
     expect(figure).toMatchObject({ what: expect.any(String), unit: expect.any(String), n: expect.any(Number) });
   }
+  const keys = figures.map(({ key }: { key?: string }) => key);
+  expect(keys).toEqual(expect.arrayContaining(['drain', 'drain2', 'submit', 'submitKeyed', 'batch']));
   expect(stderr).toContain('measuring submit');
   expect(await processesInFolder()).toEqual([]);
   expect(await readdir(folder)).toEqual([]);
@@ -77,7 +80,7 @@ it.each(['SIGINT', 'SIGTERM'] as const)(
   'is ended by %s with all that it started',
   { timeout: 120_000 },
   async (signal) => {
-    const child = await bench('--quick', '--only', 'command');
+    const child = await bench('--tiny', '--only', 'command');
     const finished = finishOf(child);
     const supervisor = await until('a replica has its supervisor', supervisorInBench, 60_000);
     child.kill(signal);
@@ -92,11 +95,12 @@ it.each(['SIGINT', 'SIGTERM'] as const)(
 it('says what it can measure, and refuses what it can’t', async () => {
   const help = await finishOf(await bench('--help'));
   expect(help).toMatchObject({ code: 0, stderr: '' });
-  for (const part of ['submit', 'drain', 'command', 'start', 'wait', 'http', 'output', 'viewer', 'audit']) {
+  for (const part of ['latency', 'drain', 'submit', 'idle', 'command', 'output', 'viewers', 'audit', 'recovery']) {
     expect(help.stdout).toContain(part);
   }
   const unknown = await finishOf(await bench('--only', 'speed'));
   expect(unknown).toMatchObject({ code: 2, stdout: '' });
   expect(unknown.stderr).toMatch(/^bench: there is no part speed: it is one of [^\n]*\n$/);
   expect((await finishOf(await bench('--fast'))).code).toBe(2);
+  expect((await finishOf(await bench('--quick', '--full'))).code).toBe(2);
 });

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
+const READY_WITHIN_MS = 60_000;
 const STOPS_WITHIN_MS = 3_000;
 
 export class Child {
@@ -9,8 +10,7 @@ export class Child {
   #calls = new Map();
   #last = 0;
   #errors = '';
-  /** How many jobs it said that it has handled. */
-  handled = 0;
+  #handled = 0;
 
   /** Resolves when it is ready. Addresses with passwords go by `env`, never by arguments. */
   static async start(node, file, env, register) {
@@ -36,7 +36,15 @@ export class Child {
       this.#errors = (this.#errors + data).slice(-4_000);
     });
     this.#ready = new Promise((resolve, reject) => {
-      process.on('message', (message) => this.#take(message, resolve));
+      const timer = setTimeout(
+        () => reject(new Error(`a process of the bench is too slow ${this.#errors}`)),
+        READY_WITHIN_MS,
+      );
+      process.once('exit', () => clearTimeout(timer));
+      process.on('message', (message) => {
+        clearTimeout(timer);
+        this.#take(message, resolve);
+      });
       process.once('error', reject);
       process.once('exit', (code, signal) => {
         const error = new Error(`a process of the bench ended (${code ?? signal}) ${this.#errors}`);
@@ -50,7 +58,7 @@ export class Child {
   #take({ id, ready, handled, result, error }, isReady) {
     if (ready) return isReady();
     if (handled !== undefined) {
-      this.handled = handled;
+      this.#handled = handled;
       return;
     }
     const call = this.#calls.get(id);
@@ -66,6 +74,16 @@ export class Child {
       this.#calls.set(id, { resolve, reject });
       this.#process.send({ id, name, args });
     });
+  }
+
+  /** How many jobs it said that it has handled since it began to work; throws when it is gone. */
+  get handled() {
+    if (!this.#process.connected) throw new Error(`a process of the bench is gone ${this.#errors}`);
+    return this.#handled;
+  }
+
+  forgetHandled() {
+    this.#handled = 0;
   }
 
   end() {

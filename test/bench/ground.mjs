@@ -173,6 +173,15 @@ export class Ground {
     return this.#step(() => Child.start(node, file, env, (child) => this.#runs(() => child.end())));
   }
 
+  /** Runs a program to its end; what it says goes to standard error. Rejects unless it ends well. */
+  async run(program, args, options) {
+    const child = spawn(program, args, { ...options, stdio: ['ignore', 2, 2], detached: true });
+    const forget = this.#runs(() => endProcess(child));
+    const code = await new Promise((resolve, reject) => child.once('error', reject).once('exit', resolve));
+    await forget();
+    if (code !== 0) throw new Error(`${program} ${args[0]} ended with ${code}`);
+  }
+
   /** Ends every replica and every child there is. */
   async endRunning() {
     await Promise.all([...this.#running].map((end) => end()));

@@ -1,4 +1,5 @@
-/** Many at a time, and no more than that. */
+/** Many at a time and no more than that; how long it takes; and waiting, but not for ever. */
+import { setTimeout as pause } from 'node:timers/promises';
 
 /** Calls `work` with 0 to n - 1, `width` of them at a time. */
 export async function inParallel(n, width, work) {
@@ -23,4 +24,13 @@ export async function timed(work) {
 /** The time of day with the fractions of a millisecond that `Date.now()` lacks. */
 export function nowMs() {
   return performance.timeOrigin + performance.now();
+}
+
+/** Asks until the answer is true; rejects, by the name of what was waited for, when that takes too long. */
+export async function until(what, isTrue, { everyMs = 20, withinMs = 1_800_000 } = {}) {
+  const endMs = performance.now() + withinMs;
+  while (!(await isTrue())) {
+    if (performance.now() > endMs) throw new Error(`waited too long until ${what}`);
+    await pause(everyMs);
+  }
 }

@@ -13,6 +13,7 @@ import { latency } from './parts/latency.mjs';
 import { output, viewer, viewers } from './parts/output.mjs';
 import { recovery } from './parts/recovery.mjs';
 import { http, wait } from './parts/requests.mjs';
+import { retention } from './parts/retention.mjs';
 import { submit } from './parts/submit.mjs';
 import { limits } from './parts/yardsticks.mjs';
 
@@ -35,10 +36,13 @@ const ALONE = {
   recovery,
 };
 
-/** In the order of measuring. */
-export const PARTS = Object.freeze({ ...SIDE_BY_SIDE, ...ALONE, lists });
+/** Minutes to prepare or to wait for: with `--full`, or by their names. */
+const LONG = { retention, lists };
 
-/** The parts of a run in which none is named: lists take minutes to prepare. */
+/** In the order of measuring. */
+export const PARTS = Object.freeze({ ...SIDE_BY_SIDE, ...ALONE, ...LONG });
+
+/** The parts of a run in which none is named. */
 export function partsOf(mode) {
   if (mode === 'quick' || mode === 'tiny') return Object.keys(SIDE_BY_SIDE);
   return Object.keys(mode === 'full' ? PARTS : { ...SIDE_BY_SIDE, ...ALONE });

@@ -1,5 +1,4 @@
 /** The peers: installed where they are missing, with the Node that they need, and what is known of them. */
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -28,7 +27,7 @@ export const KNOWN = Object.freeze({
 });
 
 /** Which of a peer's figures say that it was badly set up here. */
-export function badlySetUp(figures) {
+export function badlySetUp(figures, commitMs) {
   return figures.flatMap(({ system, what, value, unit, known }) => {
     if (known === undefined) return [];
     const share = unit === 'ms' ? known / value : value / known;
@@ -36,18 +35,18 @@ export function badlySetUp(figures) {
     const title = KNOWN[system].title;
     return [
       `${title}: ${what}: ${shown(value)} ${unit} is ${share.toFixed(2)} of the known ${shown(known)}: ` +
-        `badly set up, or this machine was busy or is slower (a committed insert took 0.13 ms where that was measured)`,
+        `badly set up, or this machine is slower or was busy (a committed insert: 0.13 ms there, ${shown(commitMs)} ms here)`,
     ];
   });
 }
 
-/** Installs the peers unless that is done; resolves to the Node that runs them. */
-export async function installPeers(say) {
+/** Installs the peers by `run`, unless that is done; resolves to the Node that runs them. */
+export async function installPeers(run, say) {
   const lock = await readFile(join(FOLDER, 'package-lock.json'));
   const digest = createHash('sha256').update(lock).digest('hex');
   if ((await readFile(STAMP, 'utf8').catch(() => '')) !== digest) {
     say('installing the peers');
-    await npmCi();
+    await npmCi(run);
     await writeFile(STAMP, digest);
   }
   const node = join(FOLDER, `node_modules/node-${process.platform}-${process.arch}/bin/node`);
@@ -59,11 +58,9 @@ export async function installPeers(say) {
 }
 
 /** No install script runs: neither the peers nor their Node need one. */
-async function npmCi() {
+function npmCi(run) {
   const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-  const child = spawn('npm', args, { cwd: FOLDER, stdio: ['ignore', 2, 2], env: withoutNpm(process.env) });
-  const code = await new Promise((resolve, reject) => child.once('error', reject).once('exit', resolve));
-  if (code !== 0) throw new Error(`the peers could not be installed: npm ci ended with ${code}`);
+  return run('npm', args, { cwd: FOLDER, env: withoutNpm(process.env) });
 }
 
 /** `npm run` tells its children of its own project; only what says how to reach the registry is for another. */

@@ -10,6 +10,7 @@ const FEW = {
   backlog: { queued: [1_000, 20_000], ended: 0, others: 10_000 },
   growth: { n: 20_000 },
   snapshot: { n: 10_000 },
+  retention: { n: 2_000, days: 4 },
 };
 
 const SIDE_BY_SIDE = {
@@ -43,6 +44,7 @@ export const SIZES = Object.freeze({
     backlog: { queued: [10_000, 100_000], ended: 0, others: 100_000 },
     growth: { n: 100_000 },
     snapshot: { n: 50_000 },
+    retention: { n: 20_000, days: 6 },
   },
   full: {
     ...SIDE_BY_SIDE,
@@ -57,5 +59,6 @@ export const SIZES = Object.freeze({
     backlog: { queued: [10_000, 100_000, 1_000_000], ended: 5_000_000, others: 100_000 },
     growth: { n: 1_000_000 },
     snapshot: { n: 250_000 },
+    retention: { n: 125_000, days: 8 },
   },
 });

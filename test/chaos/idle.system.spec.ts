@@ -9,9 +9,9 @@ import { ChaosDatabase } from './database.fixture.js';
 import { scaled } from './scale.js';
 
 const REPLICAS = 5;
-/** Until everything was answered quickly for ten seconds, and no pool has connections that only the start needed. */
-const SETTLED_AFTER_MS = 32_000;
-const IDLE_MS = scaled(30_000, 600_000);
+/** Until everything was answered quickly for ten seconds, and a little more. */
+const SETTLED_AFTER_MS = 20_000;
+const IDLE_MS = scaled(45_000, 600_000);
 const TOKEN = 'a-token-of-the-operator-0123456789';
 const AUTHORIZED = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
 /** What /proc counts in. */

@@ -159,6 +159,10 @@ const HOSTILE = 'test/platform/http/hostile.api.spec.ts';
 const REPORTS_SQL = 'src/runs/reports.sql.ts';
 const REPORT_RULES = 'src/execution/report.rules.ts';
 const TOOL_REPORTS = 'src/execution/tool-reports.ts';
+const PRIVATE_FOLDERS = 'src/execution/supervisor/private-folders.ts';
+const PLACES = 'src/execution/supervisor/places.ts';
+const SPAWN_FOLDERS = 'test/execution/supervisor/folders.process.spec.ts';
+const SPAWN_START = 'test/execution/supervisor/start.process.spec.ts';
 const REPORT_FILES = 'src/execution/supervisor/reports.ts';
 const GROWTH = 'src/execution/supervisor/growth.rules.ts';
 const GATHERER = 'src/execution/gatherer.ts';
@@ -3530,5 +3534,42 @@ export const MUTATIONS = [
   mutation('of a whole URL all counts', 'src/platform/http/app.ts', 'test/platform/http/odd-requests.api.spec.ts', [
     "target.replace(ORIGIN, '')",
     'target',
+  ]),
+  // Spawn: folders that are used again, pipes in memory.
+  mutation('a folder that its tool changed is another tool’s next', PRIVATE_FOLDERS, SPAWN_FOLDERS, [
+    'return now.ctimeNs === made.ctimeNs && now.mtimeNs === made.mtimeNs && now.ino === made.ino;',
+    'return now.ino === made.ino;',
+  ]),
+  mutation('a folder that somebody may have open is another tool’s next', PRIVATE_FOLDERS, SPAWN_FOLDERS, [
+    'if (isSurelyLeft && this',
+    'if (this',
+  ]),
+  mutation('a folder is called untouched before a change could show', PRIVATE_FOLDERS, SPAWN_FOLDERS, [
+    'this.#isTold = performance.now() - this.#madeMs > TICK_MS;',
+    'this.#isTold = true;',
+  ]),
+  mutation('a folder that was tidied away is a tool’s', PRIVATE_FOLDERS, SPAWN_FOLDERS, [
+    'if (spare?.begin()) return spare;',
+    'spare?.begin();\n    if (spare) return spare;',
+  ]),
+  mutation('a folder with files of a plan is used for another', PRIVATE_FOLDERS, SPAWN_FOLDERS, [
+    'const spare = files.length === 0 ? this.#spare.pop() : undefined;',
+    'const spare = this.#spare.pop();',
+  ]),
+  mutation('reports are not looked for in a folder that is used again', PRIVATE_FOLDERS, SPAWN_FOLDERS, [
+    'if (this.#isTold) this.#isUntouched = this.#isAsMade(await this.#look());',
+    'this.#isUntouched = this.#isTold;',
+  ]),
+  mutation('names of pipes in memory are not held', 'src/execution/supervisor/supervisor.main.ts', SPAWN_FOLDERS, [
+    'if (hello.pipes !== hello.root)',
+    'if (hello.pipes === hello.root)',
+  ]),
+  mutation('pipes in memory that a dead supervisor left stay', PLACES, SPAWN_FOLDERS, [
+    'isMemory ? [tempDir, memoryDir] : [tempDir]',
+    '[tempDir]',
+  ]),
+  mutation('pipes in memory stay after the end', PLACES, SPAWN_START, [
+    'if (pipes !== root) await removeTree(pipes);',
+    '',
   ]),
 ];

@@ -44,6 +44,30 @@ describe('a replica in service', () => {
     await works();
   });
 
+  it.each<[string, () => Promise<void> | void, () => Promise<void> | void]>([
+    ['refuses and resets', () => proxy.goDown(), () => proxy.comeUp()],
+    ['is cut off without a word', () => proxy.goSilent(), () => proxy.speak()],
+  ])(
+    'S4-66 F016 looks no more while pulses say enough, and is not ready within 3 s all the same when its database %s',
+    async (_, cut, heal) => {
+      await tookUntil(server, 200, READY_WITHIN_MS);
+      const session = await db.session();
+      await until('no look was made for 6 s', async () => {
+        const { rowCount } = await session.query(
+          `select from pg_stat_activity where datname = current_database() and application_name = 'capstan probe'
+           and state = 'idle' and state_change < clock_timestamp() - interval '6 s'`,
+        );
+        return rowCount === 1;
+      });
+      await cut();
+      const { checks } = await tookUntil(server, 503, NOT_READY_WITHIN_MS);
+      expect(checks).toMatchObject({ process: 'ok' });
+      await heal();
+      await tookUntil(server, 200, READY_WITHIN_MS);
+      await works();
+    },
+  );
+
   it('is not ready while its database is read-only, and finds the one that takes writes', async () => {
     const session = await db.session();
     const { rows } = await session.query('select current_database() as name');

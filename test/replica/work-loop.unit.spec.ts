@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { WorkLoop } from '../../src/replica/work.loop.js';
 import type { Claimed } from '../../src/runs/claimer.js';
 import type { Pulse } from '../../src/runs/pulse.sql.js';
+import type { ClaimedRun } from '../../src/runs/run.js';
 
 const QUIET: Pulse = {
   draining: false,
@@ -17,20 +18,21 @@ const QUIET: Pulse = {
 };
 
 /** A loop that finds nothing to do; `onClaim` happens while a claim is under way. */
-function rig(onClaim: (loop: WorkLoop, claims: number) => boolean) {
+function rig(onClaim: (loop: WorkLoop, claims: number) => boolean, taken: readonly ClaimedRun[] = []) {
   let claims = 0;
   let nowMs = 0;
   let reconciled = 0;
   const looked: boolean[] = [];
+  const waits: number[] = [];
   const held = { inMemory: 0, inDatabase: 0 };
   /** Batches of runs whose instant has come. */
   const due: { batches: number; inMs: number | null } = { batches: 0, inMs: null };
   const warned: object[] = [];
   const loop = new WorkLoop({
     holder: {
-      claim: async (): Promise<Claimed> => {
+      claim: async (limit): Promise<Claimed> => {
         claims += 1;
-        return { runs: [], mayBeMore: onClaim(loop, claims) };
+        return { runs: taken.slice(0, limit), mayBeMore: onClaim(loop, claims) };
       },
       pulse: async (looksForRuns) => {
         looked.push(looksForRuns);
@@ -38,7 +40,9 @@ function rig(onClaim: (loop: WorkLoop, claims: number) => boolean) {
       },
     },
     executor: {
-      free: 4,
+      get free() {
+        return Math.max(0, 8 - held.inMemory);
+      },
       get size() {
         return held.inMemory;
       },
@@ -55,7 +59,7 @@ function rig(onClaim: (loop: WorkLoop, claims: number) => boolean) {
       },
     },
     log: { warn: (about: object) => void warned.push(about) },
-    timing: { monotonicMs: () => nowMs, delay: async () => undefined, random: () => 0 },
+    timing: { monotonicMs: () => nowMs, delay: async (ms) => void waits.push(ms), random: () => 0 },
     pollIntervalMs: 1_000,
     mayClaim: () => true,
     onPulse: () => undefined,
@@ -63,8 +67,26 @@ function rig(onClaim: (loop: WorkLoop, claims: number) => boolean) {
   const pass = (ms: number) => {
     nowMs += ms;
   };
-  return { loop, claims: () => claims, reconciled: () => reconciled, looked, held, due, warned, pass };
+  return { loop, claims: () => claims, reconciled: () => reconciled, looked, waits, held, due, warned, pass };
 }
+
+it('under a backlog a slot that became free alone waits a moment for others, and otherwise not at all', async () => {
+  const many = Array.from({ length: 8 }, () => ({}) as ClaimedRun);
+  const { loop, held, waits, claims } = rig(() => true, many);
+  await loop.step();
+  expect({ claims: claims(), waits }, 'all slots are free').toEqual({ claims: 1, waits: [] });
+  held.inMemory = 4;
+  await loop.step();
+  expect({ claims: claims(), waits }, 'half of them are').toEqual({ claims: 2, waits: [] });
+  held.inMemory = 7;
+  await loop.step();
+  expect(waits).toEqual([5]);
+  const idle = rig(() => true);
+  idle.held.inMemory = 7;
+  await idle.loop.step();
+  await idle.loop.step();
+  expect(idle.waits, 'no backlog').toEqual([]);
+});
 
 it('an idle life claims once and then waits to be told', async () => {
   const { loop, claims } = rig(() => false);

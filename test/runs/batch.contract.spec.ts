@@ -75,7 +75,7 @@ it.each([
 
 it('F095 is not kept when the database refuses one of its runs, and none of the others is made', async () => {
   const { runs, whole } = batchOf(3, 'refused');
-  const bad = [...runs, ground.newRun({ queue: 'NOT A QUEUE' })];
+  const bad = [...runs, ground.newRun({ priority: 101 })];
   await expect(submitIfNew(ground.pool, bad, whole)).rejects.toThrow();
   expect(await kept('refused')).toEqual([]);
   for (const { id } of runs) expect((await ground.look(id)).standing).toBe('absent');

@@ -3,22 +3,14 @@
  * Invariant: between the judgement that lets a tool start and its spawn (or a request's way to the process that makes
  * it) lies no `await`; once `stopAll` was called nothing starts any more.
  */
-import { FifoPool, type ToolPipes } from './fifo.js';
 import { jsonFrame } from './frames.js';
 import { HttpRun } from './http-run.js';
-import {
-  dropTool,
-  failureOf,
-  type PreparedTool,
-  planFault,
-  prepareTool,
-  type SpawnedTool,
-  spawnTool,
-} from './launch.js';
+import { type SpawnedTool, spawnTool } from './launch.js';
 import type { Lease } from './lease.js';
 import { OutputSender } from './output-sender.js';
 import type { EndCause, HttpPlan, LaunchFailure, Refusal, ToolEnd, ToolPlan } from './plan.js';
-import { type PrivateFolder, PrivateFolders } from './private-folders.js';
+import { Preparer } from './preparer.js';
+import type { PrivateFolder } from './private-folders.js';
 import { ProcessWatch } from './processes.js';
 import type { Hello, Start, SupervisorEvent } from './protocol.js';
 import { Requester } from './requester.js';
@@ -36,12 +28,6 @@ export interface FleetOptions {
   isCongested(): boolean;
 }
 
-interface Prepared {
-  readonly tool: PreparedTool;
-  readonly folder: PrivateFolder;
-  readonly pipes: ToolPipes;
-}
-
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #tools = new Map<number, Tool | HttpRun>();
@@ -49,8 +35,7 @@ export class Fleet {
   /** Runs of both maps: a run has one tool at a time, whatever was asked. */
   readonly #runs = new Set<string>();
   readonly #watch = new ProcessWatch();
-  readonly #fifos: FifoPool;
-  readonly #folders: PrivateFolders;
+  readonly #preparer: Preparer;
   readonly #requester: Requester;
   readonly #output: OutputSender;
   readonly #removals = new Set<Promise<void>>();
@@ -61,9 +46,7 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    const { root, pipes } = options.hello;
-    this.#fifos = new FifoPool(pipes, pipes !== root);
-    this.#folders = new PrivateFolders(root);
+    this.#preparer = new Preparer(options.hello);
     this.#output = new OutputSender((frame, onSent) => options.send(frame, onSent));
     this.#requester = new Requester({
       http: options.hello.http,
@@ -160,13 +143,13 @@ export class Fleet {
 
   async #startOne(start: Start, plan: ToolPlan): Promise<void> {
     const { key } = start;
-    const prepared = await this.#prepare(plan);
+    const prepared = await this.#preparer.prepare(plan);
     await this.#nextTurn();
     // A stop may have come meanwhile, and was answered.
     const isWanted = this.#waiting.delete(key);
     const refusal = this.#refusalOf(start);
     if (!isWanted || refusal !== null || 'code' in prepared) {
-      if (!('code' in prepared)) this.#drop(prepared);
+      if (!('code' in prepared)) this.#track(this.#preparer.drop(prepared));
       if (isWanted && refusal !== null) this.#refuse(start, refusal);
       else if (isWanted && 'code' in prepared) this.#fail(start, prepared);
       return;
@@ -174,41 +157,12 @@ export class Fleet {
     const { tool, folder, pipes } = prepared;
     const spawned = await spawnTool(key, tool, this.#options, pipes);
     if ('code' in spawned) {
-      this.#track(this.#folders.giveBack(folder, false));
+      this.#track(this.#preparer.giveBack(folder, false));
       this.#fail(start, spawned);
       return;
     }
     this.#tools.set(key, this.#newTool(start, plan, folder, spawned));
     this.#send({ type: 'started', key, pgid: spawned.processes.pgid, at: Date.now() });
-  }
-
-  async #prepare(plan: ToolPlan): Promise<Prepared | LaunchFailure> {
-    const fault = planFault(plan);
-    if (fault !== null) return { code: 'invalid_input', detail: fault };
-    let pipes: ToolPipes;
-    try {
-      pipes = await this.#fifos.take();
-    } catch (error) {
-      return failureOf(error, 'make pipes');
-    }
-    let folder: PrivateFolder;
-    try {
-      folder = await this.#folders.take(plan.files);
-    } catch (error) {
-      this.#fifos.giveBack(pipes);
-      return failureOf(error, 'prepare the private folder');
-    }
-    const tool = await prepareTool(plan, folder.path);
-    if (!('code' in tool)) return { tool, folder, pipes };
-    this.#fifos.giveBack(pipes);
-    this.#track(this.#folders.giveBack(folder, true));
-    return tool;
-  }
-
-  #drop({ tool, folder, pipes }: Prepared): void {
-    dropTool(tool);
-    this.#fifos.giveBack(pipes);
-    this.#track(this.#folders.giveBack(folder, true));
   }
 
   /** One spawn per turn of the event loop: a burst of starts must not hold up reading, stopping and the deadline. */
@@ -228,7 +182,7 @@ export class Fleet {
       mayRead: () => this.#mayRead(),
       isFolderUntouched: () => folder.isUntouched(),
       onEnded: (end) => {
-        this.#track(this.#folders.giveBack(folder, spawned.cgroup !== null));
+        this.#track(this.#preparer.giveBack(folder, spawned.cgroup !== null));
         if (spawned.cgroup !== null) this.#track(spawned.cgroup.remove());
         this.#ended(start, end);
       },

@@ -145,8 +145,8 @@ export function serverBounds(statementTimeoutMs: number): {
 const SEND_TIMEOUT_MS = 5_000;
 /** This many statements may wait for a connection of one pool. */
 const MAX_WAITING = 1_000;
-/** Connections that were not needed for so long are closed. */
-export const TRIM_EVERY_MS = 30_000;
+/** Connections that were not needed for so long are closed: longer than the loops of an idle process rest, which use one. */
+export const TRIM_EVERY_MS = 60_000;
 
 /** A small pool for one purpose. Leases and ends of runs never wait behind reads: they have pools of their own. */
 export class Pool {

@@ -23,6 +23,8 @@ export interface LaneOptions<Item, Result> {
   readonly flush: (items: readonly Item[]) => Promise<readonly Result[]>;
   /** At most this many items in one flush. */
   readonly maxItems: number;
+  /** From the beginning of a flush to that of the next, unless as many wait as one may hold; none unless said otherwise. */
+  readonly paceMs?: number;
   /** At most this many flushes at a time; one unless said otherwise. */
   readonly maxFlushes?: number;
   /** For what callers from outside may fill; without it only the number of items in a flush is bounded. */
@@ -46,6 +48,7 @@ export class Lane<Item, Result> {
   private queuedBytes = 0;
   private flushes = 0;
   private stopped = false;
+  private begunAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly options: LaneOptions<Item, Result>) {}
 
@@ -69,12 +72,16 @@ export class Lane<Item, Result> {
   }
 
   private async drain(): Promise<void> {
+    const { paceMs = 0, maxItems, timing } = this.options;
     this.flushes += 1;
     do {
       // What is pushed in the same breath goes along: the ends of runs that started together come one after another.
       await null;
+      const restMs = this.begunAtMs + paceMs - timing.monotonicMs();
+      if (restMs > 0 && this.queue.length < maxItems) await timing.delay(restMs);
+      this.begunAtMs = timing.monotonicMs();
       const batch = this.next();
-      if (batch.length > 0) await this.carryOut(batch, this.options.timing.monotonicMs());
+      if (batch.length > 0) await this.carryOut(batch, this.begunAtMs);
     } while (this.queue.length > 0);
     this.flushes -= 1;
   }

@@ -27,9 +27,11 @@ export function compileRules(type: abstract new () => object): (dto: object) => 
       if (typeof condition === 'function') member.conditions.push((value, dto) => condition(dto, value) === true);
     } else if (metadata.type === ValidationTypes.CUSTOM_VALIDATION && !each && validateIf === undefined) {
       for (const { instance } of storage.getTargetValidatorConstraints(metadata.constraintCls)) {
-        const about = { targetName: type.name, property: propertyName, constraints };
-        // A promise is no answer.
-        member.rules.push((value, object) => instance.validate(value, { ...about, value, object }) === true);
+        const [targetName, property] = [type.name, propertyName];
+        // Member by member: spreading takes ten times as long. A promise is no answer.
+        member.rules.push(
+          (value, object) => instance.validate(value, { targetName, property, object, value, constraints }) === true,
+        );
       }
     } else return () => false;
   }

@@ -2,8 +2,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import { inParallel } from '../lanes.mjs';
+import { inParallel, until } from '../lanes.mjs';
 import { isAlive, treeOf } from '../processes.mjs';
 
 const RUNS = 50;
@@ -30,23 +29,25 @@ async function killed(ground, effects) {
     const argv = ['sh', '-c', `echo ${i} >> ${effects}; sleep 5`];
     return victim.client.submit({ kind: 'command', queue: QUEUE, spec: { argv } });
   });
-  while ((await linesOf(effects)).length < RUNS) await pause(20);
+  await until('all commands run', async () => (await linesOf(effects)).length >= RUNS);
   process.kill(other.pid, 'SIGCONT');
   process.kill(victim.pid, 'SIGKILL');
   const killedAt = performance.now();
-  const counts = { ended: 0, requeued: 0 };
-  while (counts.ended + counts.requeued < RUNS) {
-    if (performance.now() - killedAt > GIVES_UP_MS) throw new Error(`after 5 minutes: ${JSON.stringify(counts)}`);
-    await pause(100);
-    Object.assign(counts, await countsOf(ground));
-  }
+  const limits = { everyMs: 50, withinMs: GIVES_UP_MS };
+  await until('all are ended or requeued', async () => (await countsOf(ground)).decided === RUNS, limits);
   const took = performance.now() - killedAt;
-  while ((await countsOf(ground)).ended < RUNS && performance.now() - killedAt < GIVES_UP_MS) await pause(100);
+  await until('all have ended', async () => (await countsOf(ground)).ended === RUNS, limits);
   const lines = await linesOf(effects);
   const times = Array.from({ length: RUNS }, (_, i) => lines.filter((line) => line === String(i)).length);
   const states = await statesOf(ground);
   await other.end();
-  while ((await Promise.all(tree.map(isAlive))).includes(true)) await pause(100);
+  await until(
+    'what the killed replica started is gone',
+    async () => {
+      return !(await Promise.all(tree.map(isAlive))).includes(true);
+    },
+    limits,
+  );
   return [
     {
       key: 'recovery',
@@ -70,7 +71,7 @@ async function linesOf(file) {
 async function countsOf({ sql }) {
   const { rows } = await sql.query(
     `select count(*) filter (where r.state is not null)::integer as ended,
-            count(*) filter (where l.state = 'pending')::integer as requeued
+            count(*) filter (where r.state is not null or l.state = 'pending')::integer as decided
      from runs r left join live_runs l on l.run_id = r.id where r.queue = $1`,
     [QUEUE],
   );

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Logger, makeWorkerUtils, run, runMigrations } from 'graphile-worker';
 import pg from 'pg';
-import { inParallel, nowMs, timed } from '../lanes.mjs';
+import { inParallel, nowMs, timed, until } from '../lanes.mjs';
 import { serveOperations, tellHandled } from '../operations.mjs';
 
 const connectionString = process.env.DATABASE_URL;
@@ -77,11 +77,12 @@ serveOperations({
   /** Ended jobs are deleted: the drain is over when none is left. */
   async ended() {
     session ??= await connected();
-    for (;;) {
+    const isOver = async () => {
       const { rows } = await session.query('select 1 from graphile_worker._private_jobs limit 1');
-      if (rows.length === 0) return { lastAtMs: nowMs() };
-      await pause(2);
-    }
+      return rows.length === 0;
+    };
+    await until('all jobs are completed', isOver, { everyMs: 2, withinMs: 60_000 });
+    return { lastAtMs: nowMs() };
   },
 
   async clear() {

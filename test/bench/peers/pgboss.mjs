@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { PgBoss } from 'pg-boss';
-import { inParallel, nowMs, timed } from '../lanes.mjs';
+import { inParallel, nowMs, timed, until } from '../lanes.mjs';
 import { serveOperations, tellHandled } from '../operations.mjs';
 
 const connectionString = process.env.DATABASE_URL;
@@ -73,13 +73,13 @@ serveOperations({
   /** Ended jobs are kept: by the database's clock, from the first claim to the last end. */
   async ended() {
     session ??= await connected();
-    for (;;) {
+    const isOver = async () => {
       const { rows } = await session.query(
         `select 1 from pgboss.job where name = 'plain' and state < 'completed' limit 1`,
       );
-      if (rows.length === 0) break;
-      await pause(2);
-    }
+      return rows.length === 0;
+    };
+    await until('all jobs are completed', isOver, { everyMs: 2, withinMs: 60_000 });
     const { rows } = await session.query(
       `select extract(epoch from min(started_on))::float8 * 1000 as "firstAtMs",
               extract(epoch from max(completed_on))::float8 * 1000 as "lastAtMs"

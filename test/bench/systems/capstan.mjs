@@ -1,6 +1,6 @@
 /** Capstan, as it is measured beside its peers: replicas as they ship, and a load over HTTP from another process. */
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
+import { until } from '../lanes.mjs';
 
 const LOAD = join(import.meta.dirname, '../load.mjs');
 /** `startedAt` and `endedAt` are cut to milliseconds; on the average that takes half of one away. */
@@ -79,7 +79,7 @@ export class Capstan {
     await client.call('PUT', `/v1/queues/${queue}`, { paused: false });
     const isOver = async () =>
       (await this.#ground.sql.query('select 1 from live_runs where queue = $1 limit 1', [queue])).rows.length === 0;
-    while (!(await isOver())) await pause(50);
+    await until('a queue is drained', isOver, { everyMs: 50 });
   }
 
   async #load() {

@@ -1,6 +1,7 @@
 /** Another job queue, measured the same way: one process that enqueues, others that work, a database of its own. */
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { until } from '../lanes.mjs';
 
 const FOLDER = join(import.meta.dirname, '../peers');
 const BATCH = 1_000;
@@ -43,7 +44,7 @@ export class Peer {
     await pause(1_000);
     const warmUp = 20;
     await enqueuer.call('sends', { n: warmUp + n, everyMs });
-    while (worker.handled < warmUp + n) await pause(20);
+    await until(`${this.name} has handled all`, () => handledBy([worker]) >= warmUp + n);
     const { samples } = await worker.call('stop');
     await worker.end();
     return { start: samples.slice(warmUp) };
@@ -54,9 +55,9 @@ export class Peer {
     await enqueuer.call('clear');
     await enqueuer.call('batches', { n, size: Math.min(n, BATCH), callers: 1 });
     await this.#ground.tidy(this.#url);
-    for (const process of processes) process.handled = 0;
+    for (const process of processes) process.forgetHandled();
     await Promise.all(processes.map((process) => process.call('work', { settings: 'drain' })));
-    while (processes.reduce((sum, { handled }) => sum + handled, 0) < n) await pause(5);
+    await until(`${this.name} has handled all`, () => handledBy(processes) >= n, { everyMs: 5 });
     const ended = await enqueuer.call('ended');
     const found = await Promise.all(processes.map((process) => process.call('stop')));
     const firstAtMs = ended.firstAtMs ?? Math.min(...found.map((each) => each.firstAtMs || Number.POSITIVE_INFINITY));
@@ -75,4 +76,8 @@ export class Peer {
   #process() {
     return this.#ground.child(this.#node, join(FOLDER, `${this.name}.mjs`), { DATABASE_URL: this.#url });
   }
+}
+
+function handledBy(processes) {
+  return processes.reduce((sum, process) => sum + process.handled, 0);
 }

@@ -95,7 +95,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     cgroup,
     onGroupsOnly,
     tempDir: temp,
-    memoryDir: memory,
+    memoryDir: memory === temp ? join(temp, 'nowhere') : memory,
   });
   onTestFinished(async () => {
     await supervisor.shutdown();

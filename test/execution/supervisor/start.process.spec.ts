@@ -92,7 +92,8 @@ describe('what a tool is started with', () => {
     expect(await rig.launch({ stdin: 'secret' }, other).outcome).toEqual({ refused: 'incarnation' });
     const [root = ''] = readdirSync(rig.temp);
     expect(statSync(join(rig.temp, root)).mode & 0o777).toBe(0o700);
-    const filled = () => spawnSync('find', [join(rig.temp, root), '-path', '*/t*', '!', '-empty']).stdout.toString();
+    const filled = () =>
+      spawnSync('find', [join(rig.temp, root), '-mindepth', '1', '-name', 't*', '!', '-empty']).stdout.toString();
     await until('their files are removed', () => filled() === '');
     await rig.supervisor.shutdown();
     expect([readdirSync(rig.temp), readdirSync(rig.memory)]).toEqual([[], []]);

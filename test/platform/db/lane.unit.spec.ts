@@ -68,6 +68,20 @@ describe('group commit', () => {
     expect(gate.sizes).toEqual([3]);
   });
 
+  it('a lone item does not wait for company, the next one does, and a full flush does not', async () => {
+    const { lane, timing } = laneOf((items) => Promise.resolve(items), { paceMs: 5 });
+    await lane.push('a');
+    expect(timing.delays).toEqual([]);
+    timing.nowMs += 2;
+    await lane.push('b');
+    expect(timing.delays).toEqual([3]);
+    await Promise.all([...'cdef'].map((item) => lane.push(item)));
+    expect(timing.delays).toEqual([3]);
+    timing.nowMs += 5;
+    await lane.push('g');
+    expect(timing.delays).toEqual([3]);
+  });
+
   it('as many flushes as it may have are in flight at a time, and no more', async () => {
     const gate = new Gate();
     const { lane } = laneOf(gate.flush, { maxFlushes: 2 });
