@@ -21,8 +21,8 @@ import { addHttpCommand } from './http-launch.js';
 import { addLaunchCommands } from './launch.js';
 import { addLogsCommand } from './logs.js';
 import { addQueuesCommands } from './queues.js';
-import { addRetentionCommand } from './retention.js';
 import { addRerunCommand } from './rerun.js';
+import { addRetentionCommand } from './retention.js';
 import { addRunsCommands } from './runs.js';
 import type { Shell } from './shell.js';
 import { addTopCommand } from './top.js';
@@ -84,6 +84,7 @@ function declare({ shell, version, servers }: ProgramParts, pages: { out: string
   addLogsCommand(client);
   addWhyCommand(client);
   addCancelCommand(client);
+  addRetentionCommand(client);
   client.beginSection('Who executes them');
   addWorkersCommands(client);
   addQueuesCommands(client);
@@ -99,7 +100,6 @@ function declare({ shell, version, servers }: ProgramParts, pages: { out: string
   addAuditKeyCommands(client);
   addAuditReportCommand(client);
   addVerifyCommand(client);
-  addRetentionCommand(client);
   client.beginSection('This command line');
   addConfigCommands(client);
   addCompletionCommand(client, root);

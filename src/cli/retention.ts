@@ -9,7 +9,7 @@ const DEFAULT = 'default';
 
 export function addRetentionCommand(commands: ClientCommands): void {
   commands
-    .add('retention', 'how long ended runs are kept', (session, [said]) => retention(session, said))
+    .add('retention', 'how long runs stay', (session, [said]) => retention(session, said))
     .argument('[duration]', `from now on so long, ${SHORTEST_RETENTION} to ${LONGEST_RETENTION}; or ${DEFAULT}`)
     .addHelpText(
       'after',

@@ -456,7 +456,7 @@ export interface paths {
         };
         /**
          * Why a run is not running
-         * @description The claim's own predicates: each that fails, with what would change it. No reasons: some worker with a free slot takes the run with its next claim from the front of its queues, which is within about a second. Of a run that was taken or has ended it tells only that. A run with a `notBefore` becomes claimable up to 1.3 s after it.
+         * @description The claim's own predicates: each that fails, with what would change it. No reasons: some worker with a free slot takes the run with its next claim from the front of its queues, which is within about a second. Of a run that was taken or has ended it tells only that. A run with a `notBefore` becomes claimable up to 1.9 s after it.
          */
         get: operations["whyRun"];
         put?: never;

@@ -71,7 +71,8 @@ export const LAWS = Object.freeze({
     remedy: TAMPERED_RECORD,
   },
   audit_run: {
-    holds: 'audit entries are about runs that there are, or that ended before the time up to which old runs were removed',
+    holds:
+      'audit entries are about runs that there are, or that ended before the time up to which old runs were removed',
     remedy: 'the chain remembers a run that was removed past Capstan: find out by whom, and restore it from a backup',
   },
   starts_once: {

@@ -2,6 +2,7 @@
 
 import { encodeId, newId } from '../kernel/ids.js';
 import { Problem } from '../kernel/problems.js';
+import type { Bearing } from '../platform/http/bearing.js';
 import type { RequestCaller } from '../platform/http/caller.js';
 import type { Platform } from '../platform/platform.js';
 import { findSummaries } from './bulk.sql.js';
@@ -9,7 +10,6 @@ import type { RunRow } from './read.sql.js';
 import type { RunMetrics } from './run.metrics.js';
 import { type EarlierKey, findMade, freeKey, type NewRun, type WholeKey } from './submit.sql.js';
 import {
-  type Bearing,
   type Fate,
   type Incoming,
   incomingRun,

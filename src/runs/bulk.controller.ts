@@ -1,6 +1,8 @@
 /** `/v1/runs` by the hundred: submits in a batch, cancels and reruns by filter. */
+
 import { Body, Controller, HttpCode, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { bearingOf } from '../platform/http/bearing.js';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
 import { NoQuery } from '../platform/http/input.pipe.js';
@@ -9,7 +11,6 @@ import { goneSignal } from '../platform/http/prefer.js';
 import { Records } from '../platform/http/records.js';
 import { BatchAnswerDto, BatchDto, batchItemDto, decodeBatch } from './batch.dto.js';
 import { BatchService } from './batch.service.js';
-import { bearingOf } from './bearing.js';
 import {
   BulkCancelAnswerDto,
   BulkCancelDto,

@@ -2,10 +2,12 @@
  * Cancels and reruns by filter. Both go from the newest run that matches to older ones and never back: what is submitted
  * meanwhile is not meant. Nothing is held between one statement and the next.
  */
+
 import { encodeId } from '../kernel/ids.js';
 import { Problem } from '../kernel/problems.js';
 import { END_STATES, LIVE_STATES } from '../kernel/run-words.js';
 import { isTransient } from '../platform/db/db.js';
+import type { Bearing } from '../platform/http/bearing.js';
 import type { RequestCaller } from '../platform/http/caller.js';
 import type { PagePlace } from '../platform/http/page.js';
 import type { Platform } from '../platform/platform.js';
@@ -16,7 +18,7 @@ import { matchingRuns, type RunFilter } from './list.sql.js';
 import type { RunState } from './run.js';
 import type { RunMetrics } from './run.metrics.js';
 import { type EarlierKey, findKeys } from './submit.sql.js';
-import { type Bearing, incomingRun, inputOf, keyReused, problemOf } from './submits.js';
+import { incomingRun, inputOf, keyReused, problemOf } from './submits.js';
 import type { Turns } from './turns.js';
 
 /** So many are ended by one statement: some 100 ms, on two busy cores. */

@@ -92,7 +92,7 @@ function payloadOf(sql: Sql): Fragment {
       || coalesce(',"outputDigest":"' || e.output_digest || '"', '') || ',"principal":"' || e.by || '"'
       || coalesce(',"principalName":' || to_json(e.by_name)::text, '') || coalesce(',"signal":"' || e.signal || '"', '')
       || ',"specDigest":"' || r.spec_digest || '"'
-      || coalesce(',"startedAt":"' || instant_text(e.started_at) || '"', '')
+      || coalesce(',"startedAt":"' || to_char(e.started_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"', '')
       || ',"state":"' || e.state || '"' || coalesce(',"worker":"' || e.worker || '"', '') || '}'`;
 }
 

@@ -1,6 +1,7 @@
 /** `/v1/runs`: submit, look, cancel, run again. HTTP in, one call of the service, the run out. */
 import { Body, Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { bearingOf } from '../platform/http/bearing.js';
 import { CurrentCaller, type RequestCaller } from '../platform/http/caller.js';
 import { Documented } from '../platform/http/document.js';
 import { IdPipe } from '../platform/http/id.pipe.js';
@@ -10,7 +11,6 @@ import { nextPage } from '../platform/http/page.js';
 import { goneSignal, preferredWaitOf } from '../platform/http/prefer.js';
 import { Records } from '../platform/http/records.js';
 import { Refuses } from '../platform/http/refuses.js';
-import { bearingOf } from './bearing.js';
 import { EndWatch } from './ends.service.js';
 import { SUBMIT_EXAMPLES } from './examples.js';
 import { REFERENCED, RUN_PARAM, RunDto, RunPageDto, runDto, runSummaryDto } from './run.dto.js';

@@ -3,6 +3,7 @@
 import { encodeId } from '../kernel/ids.js';
 import { Problem } from '../kernel/problems.js';
 import { Lane } from '../platform/db/lane.js';
+import type { Bearing } from '../platform/http/bearing.js';
 import type { RequestCaller } from '../platform/http/caller.js';
 import type { PagePlace } from '../platform/http/page.js';
 import type { Platform } from '../platform/platform.js';
@@ -14,7 +15,6 @@ import { isEnded } from './run.machine.js';
 import type { RunMetrics } from './run.metrics.js';
 import type { NewRun } from './submit.sql.js';
 import {
-  type Bearing,
   type Fate,
   type Incoming,
   ITEM_BYTES,

@@ -7,13 +7,14 @@ import { parseInstant } from '../kernel/instant.js';
 import { canonicalJson, escapePointer } from '../kernel/json.js';
 import { type InputFault, invalidInput } from '../kernel/problems.js';
 import { KINDS, QUEUE_NAME } from '../kernel/run-words.js';
+import type { Bearing } from '../platform/http/bearing.js';
 import { Documented } from '../platform/http/document.js';
 import { checkInput, Holds, MayBeAbsent } from '../platform/http/input.js';
 import { nullable, optionalStringMap } from '../platform/http/schema.js';
 import { HttpSpec } from './http-spec.dto.js';
 import { type Kind } from './run.js';
 import { CommandSpec, NoopSpec, ScriptSpec, SPEC_OF } from './spec.dto.js';
-import type { Bearing, SubmitRequest } from './submits.js';
+import type { SubmitRequest } from './submits.js';
 
 export const LABEL_KEY = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
 export const MAX_LABEL_BYTES = 255;

@@ -134,37 +134,39 @@ export function submitIfNew(pool: Pool, runs: readonly NewRun[], whole?: WholeKe
   );
 }
 
-/** A run as the statement takes it: with the data of its first event, and what its audit entry says. */
+/** A run as the statement takes it: without what is null, with the data of its first event and the text of its entry. */
 function rowOf(run: NewRun): object {
   const { origin, principal } = run;
+  const name = run.name ?? undefined;
+  const key = run.key ?? undefined;
   const rerunOf = run.rerunOf === null ? undefined : encodeId('run', run.rerunOf);
   return {
     id: run.id,
-    hasOwnId: run.hasOwnId,
+    hasOwnId: run.hasOwnId === true ? true : undefined,
     organizationId: run.organizationId,
     chain: run.chain,
     kind: run.kind,
-    name: run.name,
+    name,
     queue: run.queue,
     priority: run.priority,
     labels: run.labels,
     spec: run.spec,
     specDigest: run.specDigest,
-    timeoutMs: run.timeoutMs,
-    notBefore: run.notBefore,
+    timeoutMs: run.timeoutMs ?? undefined,
+    notBefore: run.notBefore ?? undefined,
     origin,
     principal,
-    rerunOf: run.rerunOf,
-    traceparent: run.traceparent,
-    key: run.key,
-    requestDigest: run.requestDigest,
+    rerunOf: run.rerunOf ?? undefined,
+    traceparent: run.traceparent ?? undefined,
+    key,
+    requestDigest: key === undefined ? undefined : run.requestDigest,
     submitted: { origin, principal, rerunOf },
     // In the order of the names, as RFC 8785 has it; a plain member is written as it says.
     payload: JSON.stringify({
       action: 'run.submitted',
-      key: run.key ?? undefined,
+      key,
       kind: run.kind,
-      name: run.name ?? undefined,
+      name,
       object: run.object,
       origin,
       principal: principal.id,

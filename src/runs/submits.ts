@@ -2,10 +2,12 @@
  * Runs on their way in: what a checked request makes, and what becomes of those that go out together. Replays and clashes
  * are values until they meet HTTP.
  */
+
 import { encodeId, newId } from '../kernel/ids.js';
 import { canonicalJson, sha256Hex } from '../kernel/json.js';
 import { Problem } from '../kernel/problems.js';
 import { errorCode, type Pool } from '../platform/db/db.js';
+import type { Bearing } from '../platform/http/bearing.js';
 import type { RequestCaller } from '../platform/http/caller.js';
 import type { RunRow } from './read.sql.js';
 import type { Kind } from './run.js';
@@ -23,14 +25,6 @@ import {
 
 /** What an item weighs besides a run's spec. */
 export const ITEM_BYTES = 1_000;
-
-/** What a request that makes something bears besides its input. */
-export interface Bearing {
-  readonly traceparent: string | null;
-  /** The `Idempotency-Key`, and the digest of the request that bears it. */
-  readonly key: string | null;
-  readonly requestDigest: string;
-}
 
 /** What is made, by a submit or by doing again what was. */
 export interface RunInput {

@@ -76,7 +76,7 @@ function cancelRequested(at: Date): WhyReason {
 function notDue({ id, notBefore }: Standing): WhyReason {
   return {
     code: 'not_before',
-    detail: `it was submitted for ${text(notBefore)}; a worker's next pulse, up to 1.3 s later, makes it claimable`,
+    detail: `it was submitted for ${text(notBefore)}; a worker's next pulse, up to 1.9 s later, makes it claimable`,
     remedy: `wait until then; or cancel it, and submit it without notBefore: POST /v1/runs/${encodeId('run', id)}/cancel`,
     until: notBefore,
   };

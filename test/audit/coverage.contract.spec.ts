@@ -57,7 +57,7 @@ interface Driver {
 
 const finish = (over: Partial<Outcome>, setting: RunSetting = {}): Driver => ({
   setting,
-  act: (id, worker) => finishIfHeld(ground.pool, worker, [ground.finish(id, worker, over)]),
+  act: (id, worker) => finishIfHeld(ground.pool, worker, [ground.finish(id, over)]),
 });
 const settle = (setting: RunSetting = {}): Driver => ({
   setting,

@@ -31,12 +31,7 @@ describe('without its chain', () => {
   it('no run ends, is canceled or settled', async () => {
     const [worker, lost] = [await ground.worker(), await ground.worker({ state: 'lost', leaseMs: -1 })];
     const cases = [
-      [
-        'running',
-        {},
-        worker,
-        (id: string) => finishIfHeld(ground.pool, worker, [{ ...ground.finish(id, worker), chain }]),
-      ],
+      ['running', {}, worker, (id: string) => finishIfHeld(ground.pool, worker, [{ ...ground.finish(id), chain }])],
       ['pending', {}, worker, (id: string) => cancelIfLive(ground.pool, [ground.cancel(id, { chain })])],
       ['running', {}, worker, (id: string) => cancelIfLive(ground.pool, [ground.cancel(id, { chain })])],
       [
@@ -59,7 +54,7 @@ describe('without its chain', () => {
   it('one run of a batch takes the whole batch with it: nothing is written by halves', async () => {
     const worker = await ground.worker();
     const ids = await ground.runsIn(3, 'running', { holder: worker });
-    const finishes = ids.map((id, i) => ({ ...ground.finish(id, worker), ...(i === 1 ? { chain } : {}) }));
+    const finishes = ids.map((id, i) => ({ ...ground.finish(id), ...(i === 1 ? { chain } : {}) }));
     await expect(finishIfHeld(ground.pool, worker, finishes)).rejects.toThrow('no chain');
     for (const id of ids) expect((await ground.look(id)).standing).toBe('running');
   });

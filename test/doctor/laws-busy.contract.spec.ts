@@ -73,7 +73,7 @@ class Busy {
     for (const hold of rest.slice(0, 2)) await this.write(hold);
     this.held.push(...rest);
     const done = this.held.splice(0, 2);
-    const finishes = done.map(({ runId, fence }) => ground.finish(runId, id, {}, fence));
+    const finishes = done.map(({ runId, fence }) => ground.finish(runId, {}, fence));
     const ended = await finishIfHeld(pool, id, finishes);
     if (Math.random() < 0.1) await this.loseLife();
     return ended.length;

@@ -51,7 +51,7 @@ export class Runs {
     await appendOutputIfHeld(this.bytes, worker, hold, [batch], Buffer.from('hi'));
     if (way === 'running') return id;
     if (way === 'flagged') await cancelIfLive(ground.pool, [ground.cancel(id)]);
-    if (way === 'succeeded') await finishIfHeld(ground.pool, worker, [ground.finish(id, worker, outcome, 1)]);
+    if (way === 'succeeded') await finishIfHeld(ground.pool, worker, [ground.finish(id, outcome, 1)]);
     if (way === 'interrupted') {
       await this.lose(worker);
       await settleIfOrphaned(ground.pool, [ground.settle(id, worker)]);

@@ -193,6 +193,13 @@ const WORKS = 'test/replica/work-loop.unit.spec.ts';
 /** @returns {Mutation} */
 const mutation = (name, file, test, ...edits) => ({ name, file, test, edits });
 
+const IDLES = 'test/replica/idle.contract.spec.ts';
+const READINESS_RULES = 'src/replica/readiness.rules.ts';
+const SPEED = 'migrations/0008_speed.sql';
+const HISTORY = 'test/runs/history.contract.spec.ts';
+const SNAPSHOT = 'test/runs/snapshot.contract.spec.ts';
+const LONG_LIVED = 'test/platform/http/long-lived.contract.spec.ts';
+const ABANDONED = 'test/runs/abandoned-lists.process.spec.ts';
 const DRAIN = 'src/runs/drain.sql.ts';
 const DRAINS = 'test/runs/workers-drain.contract.spec.ts';
 const DRAIN_WORKS = 'test/replica/drain.contract.spec.ts';
@@ -3571,5 +3578,59 @@ export const MUTATIONS = [
   mutation('pipes in memory stay after the end', PLACES, SPAWN_START, [
     'if (pipes !== root) await removeTree(pipes);',
     '',
+  ]),
+
+  // What an idle replica costs, and what it still finds out.
+  mutation('an idle life looks as often as one that works', WORK, IDLES, [
+    'const IDLE_FACTOR = 1.7;',
+    'const IDLE_FACTOR = 1;',
+  ]),
+  mutation('nobody knows when the next run becomes due', WORK, WORKS, [
+    'timing.monotonicMs() + pulse.dueInMs',
+    'Number.POSITIVE_INFINITY',
+  ]),
+  mutation('runs that become due one after another make a storm of pulses', WORK, WORKS, [
+    'Math.max(this.dueAtMs, this.pulsedAtMs + DUE_APART_MS)',
+    'this.dueAtMs',
+  ]),
+  mutation('a pulse spares no look', READINESS_RULES, READINESS, [
+    'isSpared ? SPARED_LOOK_TICKS : LOOK_TICKS',
+    'LOOK_TICKS',
+  ]),
+  mutation('a pulse tells nobody that the database takes writes', 'src/replica/life.ts', READINESS_SEEN, [
+    '        parts.noteWritable(pulse.writable);\n',
+    '',
+  ]),
+  mutation('whom nobody asked is taken for silent', READINESS_RULES, READINESS, [
+    ' && unansweredTicks >= UNANSWERED_TICKS',
+    '',
+  ]),
+  mutation('a slow database is left to its pulses', READINESS_RULES, READINESS, [
+    'view.easyTicks >= EASY_TICKS && ',
+    '',
+  ]),
+  mutation('a lost connection is no reason to look', READINESS_RULES, READINESS, [' || sign.wasCut', '']),
+  mutation('a pulse that met a read-only server is no reason to look', READINESS_RULES, READINESS, [
+    ': { ...view, isDoubted: true };',
+    ': view;',
+  ]),
+
+  // Flat as the history grows, and under an old snapshot.
+  mutation('claims have no index of their own', SPEED, HISTORY, [
+    'create index live_runs_order on live_runs (queue, (-priority), position) where claimable;',
+    '',
+  ]),
+  mutation('a claim in a burst walks over all before it', CLAIM, SNAPSHOT, [
+    '          and (${claimOrder(sql)}) > (s.rank, s.position)\n',
+    '',
+  ]),
+  mutation('renewals write into an index', SPEED, SNAPSHOT, [
+    'alter table live_runs add column kind text;',
+    'alter table live_runs add column kind text;\ncreate index workers_lease on workers (lease_until);',
+  ]),
+  mutation('a place in a queue has 32 bits', CLAIM, LONG_LIVED, ['position bigint)', 'position integer)']),
+  mutation('the server lets a list wait for a table for ever', DB, ABANDONED, [
+    'statement_timeout: statementTimeoutMs, lock_timeout: 2_000,',
+    'statement_timeout: 0, lock_timeout: 0,',
   ]),
 ];

@@ -76,7 +76,7 @@ it('S4-96 against start: the run is flagged, and started or not', async () => {
 it('S4-96 against finish: the end that was first stands', async () => {
   const worker = await ground.worker();
   const ids = await ground.runsIn(RACES, 'running', { holder: worker });
-  const finish = (id: string) => finishIfHeld(ground.pool, worker, [ground.finish(id, worker)]);
+  const finish = (id: string) => finishIfHeld(ground.pool, worker, [ground.finish(id)]);
   const answers = await race(ground, ids, cancel, finish);
   expect(await expectOneTruth(ground, ids)).toEqual(new Map([['succeeded', RACES]]));
   for (const [canceled, finished] of answers) {

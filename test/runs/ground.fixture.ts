@@ -168,7 +168,7 @@ export class Ground {
     return { runId, fence };
   }
 
-  finish(runId: string, holder: string, over: Partial<Outcome> = {}, fence = 3): Finish {
+  finish(runId: string, over: Partial<Outcome> = {}, fence = 3): Finish {
     return {
       runId,
       fence,

@@ -86,7 +86,7 @@ describe('appendOutputIfHeld', () => {
       () =>
         Promise.all(
           ids.map(async (id, i) => {
-            const finish = () => finishIfHeld(ground.pool, worker, [ground.finish(id, worker)]);
+            const finish = () => finishIfHeld(ground.pool, worker, [ground.finish(id)]);
             const output = () => append(worker, id, 1, 'x');
             const [a, b] = i % 2 ? [finish(), output()] : [output(), finish()];
             return [await a, await b].find((answer) => typeof answer === 'boolean');
@@ -106,7 +106,7 @@ describe('appendOutputIfHeld', () => {
     const [finished] = await ground.behind(
       [['select 1 from live_runs where run_id = $1 for key share', [id]]],
       1,
-      () => Promise.all([finishIfHeld(ground.pool, worker, [ground.finish(id, worker)])]),
+      () => Promise.all([finishIfHeld(ground.pool, worker, [ground.finish(id)])]),
       'rollback',
     );
     expect(finished).toMatchObject([{ runId: id }]);
@@ -163,7 +163,7 @@ describe('dropOutputIfHeld', () => {
     const id = await runThatWrote(worker, 'abc');
     expect(await dropOutputIfHeld(bytePool, worker, ground.hold(id, 2), cut)).toBe(false);
     expect(await dropOutputIfHeld(bytePool, other, ground.hold(id), cut)).toBe(false);
-    await finishIfHeld(ground.pool, worker, [ground.finish(id, worker)]);
+    await finishIfHeld(ground.pool, worker, [ground.finish(id)]);
     expect(await dropOutputIfHeld(bytePool, worker, ground.hold(id), cut)).toBe(false);
     expect(await stored(id)).toEqual(['a', 'b', 'c']);
     expect(await cuts(id)).toEqual([]);

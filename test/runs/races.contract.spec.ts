@@ -170,7 +170,7 @@ describe('a live row that is changed while a statement waits for it', () => {
   it.each([
     ['start', 'claimed', (id: string, w: string) => startIfHeld(ground.pool, w, [ground.hold(id)])],
     ['release', 'claimed', (id: string, w: string) => releaseIfHeld(ground.pool, w, [ground.release(id, w)])],
-    ['finish', 'running', (id: string, w: string) => finishIfHeld(ground.pool, w, [ground.finish(id, w)])],
+    ['finish', 'running', (id: string, w: string) => finishIfHeld(ground.pool, w, [ground.finish(id)])],
     ['settle', 'running', (id: string, w: string) => settleIfOrphaned(ground.pool, [ground.settle(id, w)])],
     ['settle', 'claimed', (id: string, w: string) => settleIfOrphaned(ground.pool, [ground.settle(id, w)])],
   ] as const)(
@@ -259,7 +259,7 @@ describe('a lost worker that still writes', () => {
     const answers = await race(
       ground,
       ids,
-      (id) => finishIfHeld(ground.pool, worker, [ground.finish(id, worker)]),
+      (id) => finishIfHeld(ground.pool, worker, [ground.finish(id)]),
       (id) => settleIfOrphaned(ground.pool, [ground.settle(id, worker)]),
     );
     await expectOneTruth(ground, ids);
@@ -271,7 +271,7 @@ describe('a lost worker that still writes', () => {
     const id = await ground.runIn('running', { holder: worker });
     await settleIfOrphaned(ground.pool, [ground.settle(id, worker)]);
     const before = await ground.look(id);
-    expect(await finishIfHeld(ground.pool, worker, [ground.finish(id, worker)])).toEqual([]);
+    expect(await finishIfHeld(ground.pool, worker, [ground.finish(id)])).toEqual([]);
     expect(await ground.look(id)).toEqual(before);
     expect(before.standing).toBe('interrupted');
   });
@@ -288,7 +288,7 @@ describe('a lost worker that still writes', () => {
     const before = await ground.look(id);
     expect(await startIfHeld(ground.pool, stalled, [ground.hold(id)])).toEqual([]);
     expect(
-      await finishIfHeld(ground.pool, stalled, [ground.finish(id, stalled, { state: 'failed', code: 'unavailable' })]),
+      await finishIfHeld(ground.pool, stalled, [ground.finish(id, { state: 'failed', code: 'unavailable' })]),
     ).toEqual([]);
     expect(await releaseIfHeld(ground.pool, stalled, [ground.release(id, stalled)])).toEqual([]);
     expect(await settleIfOrphaned(ground.pool, [ground.settle(id, stalled)])).toEqual([]);
@@ -302,7 +302,7 @@ describe('a lost worker that still writes', () => {
     const before = await ground.look(id);
     expect(await releaseIfHeld(ground.pool, worker, [ground.release(id, worker, 3)])).toEqual([]);
     expect(await startIfHeld(ground.pool, worker, [ground.hold(id, 3)])).toEqual([]);
-    expect(await finishIfHeld(ground.pool, worker, [ground.finish(id, worker, { state: 'failed' }, 3)])).toEqual([]);
+    expect(await finishIfHeld(ground.pool, worker, [ground.finish(id, { state: 'failed' }, 3)])).toEqual([]);
     expect(await ground.look(id)).toEqual(before);
   });
 });
@@ -311,7 +311,7 @@ describe('an answer lost after the commit', () => {
   it('S4-100 a finish sent again changes nothing, and finds its own end', async () => {
     const worker = await ground.worker();
     const id = await ground.runIn('running', { holder: worker });
-    const finish = ground.finish(id, worker, { state: 'failed', code: 'tool_failed', exitCode: 7 });
+    const finish = ground.finish(id, { state: 'failed', code: 'tool_failed', exitCode: 7 });
     expect(await finishIfHeld(ground.pool, worker, [finish])).toMatchObject([{ runId: id }]);
     const before = await ground.look(id);
     expect(await finishIfHeld(ground.pool, worker, [finish])).toEqual([]);
@@ -322,7 +322,7 @@ describe('an answer lost after the commit', () => {
   it('the end that another life or another claim wrote is not taken for its own', async () => {
     const [worker, other] = [await ground.worker(), await ground.worker()];
     const id = await ground.runIn('running', { holder: worker });
-    await finishIfHeld(ground.pool, worker, [ground.finish(id, worker)]);
+    await finishIfHeld(ground.pool, worker, [ground.finish(id)]);
     expect(await findOwnEnds(ground.pool, other, [ground.hold(id)])).toEqual([]);
     expect(await findOwnEnds(ground.pool, worker, [ground.hold(id, 2)])).toEqual([]);
     const live = await ground.runIn('running', { holder: worker });
@@ -334,7 +334,7 @@ describe('an answer lost after the commit', () => {
     const id = await ground.runIn('running', { holder: worker });
     await settleIfOrphaned(ground.pool, [ground.settle(id, worker)]);
     expect((await ground.look(id)).run).toMatchObject({ worker_id: worker, fence: 3, state: 'interrupted' });
-    expect(await finishIfHeld(ground.pool, worker, [ground.finish(id, worker)])).toEqual([]);
+    expect(await finishIfHeld(ground.pool, worker, [ground.finish(id)])).toEqual([]);
     expect(await findOwnEnds(ground.pool, worker, [ground.hold(id)])).toEqual([]);
   });
 

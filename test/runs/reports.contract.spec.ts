@@ -141,7 +141,7 @@ describe('appendReportsIfHeld', () => {
       () =>
         Promise.all(
           ids.map(async (id, i) => {
-            const finish = () => finishIfHeld(ground.pool, worker, [ground.finish(id, worker)]);
+            const finish = () => finishIfHeld(ground.pool, worker, [ground.finish(id)]);
             const reported = () => append(worker, id, { progress: { percent: i } });
             const [a, b] = i % 2 ? [finish(), reported()] : [reported(), finish()];
             return [await a, await b].find((answer) => typeof answer === 'boolean');
@@ -199,7 +199,7 @@ describe('progress', () => {
     await append(worker, id, { batch: 2 });
     expect([await progressOf(id), await listed()]).toEqual([{ percent: 10 }, [{ percent: 10 }]]);
     await append(worker, id, { batch: 3, progress: {} });
-    await finishIfHeld(ground.pool, worker, [ground.finish(id, worker)]);
+    await finishIfHeld(ground.pool, worker, [ground.finish(id)]);
     expect([await progressOf(id), await listed()]).toEqual([{}, [{}]]);
   });
 

@@ -46,8 +46,31 @@ describe('S1-26 how long ended runs are kept', () => {
   });
 
   it.each([
-    '0', '0d', '366d', '23h', '86399999ms', '8761h', '30', 'd', '', '-1d', '1.5d', ' 1d', '1D', '1d\u0000', '٣d',
-    '999999999999d', 30, 0, 366, 86_400_000, true, [], ['30d'], {}, undefined,
+    '0',
+    '0d',
+    '366d',
+    '23h',
+    '86399999ms',
+    '8761h',
+    '30',
+    'd',
+    '',
+    '-1d',
+    '1.5d',
+    ' 1d',
+    '1D',
+    '1d\u0000',
+    '٣d',
+    '999999999999d',
+    30,
+    0,
+    366,
+    86_400_000,
+    true,
+    [],
+    ['30d'],
+    {},
+    undefined,
   ])('is never %j', async (retention) => {
     await put('9d');
     const { status, json } = await put(retention);
@@ -139,7 +162,11 @@ describe('a run that was removed', () => {
     await removed(json);
     const again = await send({ method: 'POST', path: '/v1/runs', json });
     expect(again).toMatchObject({ status: 410, json: { code: 'run_removed' } });
-    const { json: batch } = await send({ method: 'POST', path: '/v1/runs/batch', json: { runs: [json, { kind: 'noop', queue: surface.queue }] } });
+    const { json: batch } = await send({
+      method: 'POST',
+      path: '/v1/runs/batch',
+      json: { runs: [json, { kind: 'noop', queue: surface.queue }] },
+    });
     expect(batch.items.map(({ status }: { status: number }) => status)).toEqual([410, 201]);
   });
 });

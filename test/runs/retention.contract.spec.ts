@@ -121,7 +121,9 @@ describe('what stays', () => {
     const live: string[] = [];
     for (const state of states) live.push(await ground.runIn(state, { holder: worker }));
     await ground.sql.query(`update runs set created_at = created_at - interval '300 days'`);
-    await ground.sql.query(`update live_runs set created_at = created_at - interval '300 days', run_day = run_day - 300`);
+    await ground.sql.query(
+      `update live_runs set created_at = created_at - interval '300 days', run_day = run_day - 300`,
+    );
     const ended = await endedRuns(ground, { days: 300 }, {});
     const before = await rowsOf(ground, live);
     await sweeper(ground.pool, DAY_MS).pass();
@@ -190,7 +192,10 @@ describe('S1-26 each organization', () => {
     const organizationId = newId();
     const chain = encodeId('org', organizationId);
     await ground.sql.query(`insert into organizations (id, name) values ($1, 'brief')`, [organizationId]);
-    await ground.sql.query(`insert into audit_heads (chain_id, organization_id) values ($2, $1)`, [organizationId, chain]);
+    await ground.sql.query(`insert into audit_heads (chain_id, organization_id) values ($2, $1)`, [
+      organizationId,
+      chain,
+    ]);
     const theirs = await endedRuns(ground, { days: 10, output: 'x' }, { organizationId, chain });
     await ground.sql.query(`update organizations set retention_ms = $1 where id = $2`, [DAY_MS, organizationId]);
     await sweeper(ground.pool).pass();
@@ -219,7 +224,8 @@ describe('several replicas at once', () => {
 });
 
 describe('a key whose run was removed', () => {
-  const keysOf = async () => (await ground.sql.query('select key from idempotency_keys order by key')).rows.map(({ key }) => key);
+  const keysOf = async () =>
+    (await ground.sql.query('select key from idempotency_keys order by key')).rows.map(({ key }) => key);
 
   it('is kept until its time after the end of the run is over, and no longer', async () => {
     await endedRuns(ground, { days: 60, endedDays: 5 }, { key: 'ended 5 days ago' });

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
-import { encodeId, newId } from '../../src/kernel/ids.js';
+import { newId } from '../../src/kernel/ids.js';
 import type { Pool } from '../../src/platform/db/db.js';
 import { claimIfLive, startIfHeld } from '../../src/runs/claim.sql.js';
 import { finishIfHeld } from '../../src/runs/finish.sql.js';
@@ -59,7 +59,7 @@ export async function endedRuns(ground: Ground, making: Making, ...overs: Partia
   const ended = await finishIfHeld(
     ground.pool,
     worker,
-    holds.map(({ runId, fence }) => ({ ...ground.finish(runId, worker, {}, fence) })),
+    holds.map(({ runId, fence }) => ({ ...ground.finish(runId, {}, fence) })),
   );
   if (ended.length !== overs.length) throw new Error('not every run could be ended');
   await daysAgo(ground, 0);
@@ -76,7 +76,11 @@ export interface Sweeper {
 /** A replica's removals. */
 export function sweeper(pool: Pool, retentionMs = 30 * DAY_MS): Sweeper {
   const registry = new Registry();
-  const platform = { log: pino({ level: 'silent' }), config: { retentionMs, idempotencyTtlMs: 7 * DAY_MS }, pools: { access: pool } };
+  const platform = {
+    log: pino({ level: 'silent' }),
+    config: { retentionMs, idempotencyTtlMs: 7 * DAY_MS },
+    pools: { access: pool },
+  };
   const sweep = new RetentionSweep(platform, { id: newId(), name: 'sweeper' }, new RetentionMetrics(registry));
   const pass = async () => {
     for (let steps = 1; ; steps += 1) if ((await sweep.step()) === 'idle') return steps;
@@ -131,5 +135,3 @@ export async function partitionDays(ground: Ground, table = 'run_events'): Promi
   );
   return rows.map(({ n }) => Number(n));
 }
-
-export const objectsOf = (ids: readonly string[]) => ids.map((id) => encodeId('run', id));

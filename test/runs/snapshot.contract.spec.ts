@@ -80,7 +80,7 @@ async function second(n: number, claimers: readonly Claimer[]): Promise<void> {
     const holds = ((await claimers[i]?.claim(EACH))?.runs ?? []).map(({ runId, fence }) => ({ runId, fence }));
     expect(holds).toHaveLength(EACH);
     await startIfHeld(pool, worker, holds);
-    const ends = holds.map(({ runId, fence }) => ground.finish(runId, worker, {}, fence));
+    const ends = holds.map(({ runId, fence }) => ground.finish(runId, {}, fence));
     expect(await finishIfHeld(pool, worker, ends)).toHaveLength(EACH);
   }
 }

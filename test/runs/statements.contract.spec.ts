@@ -62,7 +62,7 @@ function finish(name: string, commands: readonly RunCommand[], over: Partial<Out
     name,
     commands,
     vary: ['life', 'hold', 'flagged'],
-    run: ({ runId, worker, fence }) => finishIfHeld(ground.pool, worker, [ground.finish(runId, worker, over, fence)]),
+    run: ({ runId, worker, fence }) => finishIfHeld(ground.pool, worker, [ground.finish(runId, over, fence)]),
     ends: over.state,
   };
 }
@@ -223,9 +223,7 @@ describe('what a transition writes', () => {
   it('S4-14 an end carries holder, fence and times into the record and leaves no live row', async () => {
     const worker = await ground.worker();
     const id = await ground.runIn('running', { holder: worker });
-    await finishIfHeld(ground.pool, worker, [
-      ground.finish(id, worker, { state: 'failed', code: 'tool_failed', exitCode: 7 }),
-    ]);
+    await finishIfHeld(ground.pool, worker, [ground.finish(id, { state: 'failed', code: 'tool_failed', exitCode: 7 })]);
     const { run, live } = await ground.look(id);
     expect(live).toBeNull();
     expect(run).toMatchObject({ state: 'failed', end_code: 'tool_failed', exit_code: 7, fence: 3, worker_id: worker });
@@ -250,7 +248,7 @@ describe('what a transition writes', () => {
     const worker = await ground.worker();
     const id = await ground.runIn('running', { holder: worker });
     const detail = 'é'.repeat(5_000);
-    await finishIfHeld(ground.pool, worker, [ground.finish(id, worker, { state: 'failed', code: 'internal', detail })]);
+    await finishIfHeld(ground.pool, worker, [ground.finish(id, { state: 'failed', code: 'internal', detail })]);
     const { run, events } = await ground.look(id);
     expect(run?.end_detail).toBe(detail.slice(0, 2_000));
     expect(events.at(-1)?.data.detail).toBe(detail.slice(0, 2_000));
@@ -315,7 +313,7 @@ describe('a batch that names a run twice writes one change and one entry', () =>
     [
       'finish',
       'running',
-      (id: string, w: string) => finishIfHeld(ground.pool, w, [ground.finish(id, w), ground.finish(id, w)]),
+      (id: string, w: string) => finishIfHeld(ground.pool, w, [ground.finish(id), ground.finish(id)]),
     ],
     [
       'release with a cancel',

@@ -69,7 +69,7 @@ describe('one Idempotency-Key', () => {
   });
 
   it('F095 of a submit that the database refuses is not kept: the corrected request makes the run', async () => {
-    await expect(submitIfNew(ground.pool, [ground.newRun({ key: 'refused', queue: 'NOT A QUEUE' })])).rejects.toThrow();
+    await expect(submitIfNew(ground.pool, [ground.newRun({ key: 'refused', priority: 101 })])).rejects.toThrow();
     expect(await keyCount('refused')).toBe(0);
     expect(await submitIfNew(ground.pool, [ground.newRun({ key: 'refused' })])).toHaveLength(1);
   });

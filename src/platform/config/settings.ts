@@ -142,7 +142,7 @@ export const SETTINGS = Object.freeze({
     group: 'Runs',
     value: duration('100ms', '60s'),
     default: '1s',
-    help: 'Time between two looks for work; a submit to any replica makes all of them look at once.',
+    help: 'Time between two looks for work, 1.7 times that while nothing is held; a submit brings one at once.',
   }),
   runTimeoutMs: optional({
     name: 'CAPSTAN_RUN_TIMEOUT',

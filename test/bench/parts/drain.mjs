@@ -6,6 +6,6 @@ export async function drain(_, { sizes, ...turns }) {
   const by = (workers) => (system) => system.drain({ n, workers, warmUp });
   return ratesInTurn(turns, [
     { key: 'drain', what: 'drain of queued `noop` runs, one replica', n, take: by(1) },
-    { key: 'drain2', what: 'the same, two replicas', n, take: by(2) },
+    { key: 'drain2', what: 'drain of queued `noop` runs, two replicas', n, take: by(2) },
   ]);
 }

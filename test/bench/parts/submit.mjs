@@ -11,13 +11,19 @@ export async function submit(_, { sizes, ...turns }) {
   const single = (keyed) => (system) => system.submits({ n: singles, callers: CALLERS, keyed });
   const batches = (callers) => (system) => system.batches({ n: batched, size: BATCH, callers });
   for (const system of turns.systems) {
-    await system.submits({ n: Math.ceil(singles / 4), callers: CALLERS });
+    await system.submits({ n: singles, callers: CALLERS });
     await system.batches({ n: BATCH, size: BATCH, callers: 1 });
   }
   return ratesInTurn(turns, [
     { key: 'submit', what: `submits one by one, ${CALLERS} callers`, n: singles, take: single(false) },
-    { key: 'submitKeyed', what: 'the same with Idempotency-Key', n: singles, take: single(true), concerns: isOurs },
-    { key: 'batch', what: `submits by batches of ${BATCH}`, n: batched, take: batches(1) },
-    { key: 'batch4', what: `the same, ${MANY} callers`, n: batched, take: batches(MANY) },
+    {
+      key: 'submitKeyed',
+      what: `submits one by one, ${CALLERS} callers, with Idempotency-Key`,
+      n: singles,
+      take: single(true),
+      concerns: isOurs,
+    },
+    { key: 'batch', what: `submits by batches of ${BATCH}, one caller`, n: batched, take: batches(1) },
+    { key: 'batch4', what: `submits by batches of ${BATCH}, ${MANY} callers`, n: batched, take: batches(MANY) },
   ]);
 }
