@@ -15,13 +15,14 @@ const MAX_WORDS_CHARS = 200;
 const WORD = /[\p{L}\p{N}]/u;
 const BETWEEN_WORDS = /[^\p{L}\p{N}\p{M}]+/gu;
 
-/** A parameter that may be repeated, as a list. */
-function listOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [value];
+/** A parameter that may be repeated, as a list of texts; what is no text says nothing. */
+function textsOf(value: unknown): string[] {
+  const all: unknown[] = Array.isArray(value) ? value : [value];
+  return all.map((one) => (typeof one === 'string' ? one : ''));
 }
 
 function statesOf(value: unknown): string[] {
-  const names = listOf(value).flatMap((text) => String(text).split(','));
+  const names = textsOf(value).flatMap((text) => text.split(','));
   return names.map((name) => (name === 'cancelled' ? 'canceled' : name));
 }
 
@@ -36,17 +37,17 @@ function stateFaults(value: unknown): InputFault[] {
 }
 
 function labelsOf(value: unknown): [string, string][] {
-  return listOf(value).map((text) => {
-    const [key = '', ...rest] = String(text).split(':');
+  return textsOf(value).map((text) => {
+    const [key = '', ...rest] = text.split(':');
     return [key, rest.join(':')];
   });
 }
 
 function labelFaults(value: unknown): InputFault[] {
   const keys = new Set<string>();
-  return listOf(value).flatMap((text) => {
+  return textsOf(value).flatMap((text) => {
     const [[key, wanted] = ['', '']] = labelsOf(text);
-    if (!String(text).includes(':')) return [{ pointer: '', message: 'must be written key:value' }];
+    if (!text.includes(':')) return [{ pointer: '', message: 'must be written key:value' }];
     if (!LABEL_KEY.test(key)) return [{ pointer: '', message: `a label's key must match ${LABEL_KEY.source}` }];
     if (Buffer.byteLength(wanted) > MAX_LABEL_BYTES) {
       return [{ pointer: '', message: `a label's value must be at most ${MAX_LABEL_BYTES} bytes long` }];

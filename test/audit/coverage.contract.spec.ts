@@ -228,7 +228,14 @@ const CHANGES: readonly Change[] = [
 const AT_THE_START = ['organization.created', 'schema.migrated'];
 
 /** Written by statements that a caller's request leads to; their specs say what they hold. */
-const PROVEN_ELSEWHERE = ['access.refused', 'audit.exported', 'audit.key_recorded', 'audit.key_rotated'];
+const PROVEN_ELSEWHERE = [
+  'access.refused',
+  'audit.exported',
+  'audit.key_recorded',
+  'audit.key_rotated',
+  'retention.changed',
+  'runs.removed',
+];
 
 /** Every action that a statement of the program writes, by its name in the text. */
 async function actionsInSource(): Promise<Set<string>> {

@@ -39,7 +39,7 @@ describe('help', () => {
       'audit',
       'verify FILE...',
       'queues',
-      'retention [DURATION]',
+      'retention',
       'version',
       'config',
       'completion bash|zsh',

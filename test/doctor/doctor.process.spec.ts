@@ -95,7 +95,7 @@ describe('doctor of a database', () => {
     await runs.unprotect();
     await sql.query('update live_runs set priority = 7 where run_id = $1', [id]);
     await sql.query(
-      `update audit_entries set claim = replace(claim, 'noop', 'norp') where run_id = $1 and action = 'run.submitted'`,
+      `update audit_entries set claim = replace(claim, 'command', 'kommand') where run_id = $1 and action = 'run.submitted'`,
       [other],
     );
     const { code, stdout, stderr } = await doctor(at(db.url));

@@ -186,6 +186,8 @@ describe('under load', () => {
       status: /^[1-5]\d\d$/,
       le: /^(\+Inf|\d+(\.\d+)?)$/,
       law: LAW_NAMES,
+      what: ['runs', 'events', 'output_chunks', 'output_bytes'],
+      table: ['run_events', 'run_output'],
       version: /^\d+\.\d+\.\d+$/,
       node: [process.versions.node],
     };

@@ -155,6 +155,7 @@ describe('F161 a filter that might mean more than was thought is refused', () =>
     ['no labels', { filter: { label: [] } }, '/filter/label'],
     ['a label that is none', { filter: { label: ['env'] } }, '/filter/label'],
     ['an object for a label', { filter: { label: { env: 'prod' } } }, '/filter/label'],
+    ['an object that has no text', { filter: { state: { toString: 1, valueOf: 2 } } }, '/filter/state'],
     ['a number', { filter: { queue: 7 } }, '/filter/queue'],
     ['an unknown state', { filter: { state: 'done' } }, '/filter/state'],
     [
