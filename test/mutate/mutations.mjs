@@ -278,12 +278,12 @@ export const MUTATIONS = [
     '    ),\n    ${marks.length',
   ]),
   mutation('claim takes what is held or parked', CLAIM, STATEMENTS, [
-    '        where ${isPending(sql)}\n',
-    '        where l.holder is null\n',
+    '        where ${isClaimable(sql)}                            -- pending and due\n',
+    '        where l.holder is null and l.not_before is null\n',
   ]),
   mutation('claim takes what is not due', CLAIM, STATEMENTS, [
-    '          and ${isDue(sql)}                                  -- due\n',
-    '',
+    '        where ${isClaimable(sql)}                            -- pending and due\n',
+    "        where l.state = 'pending'\n",
   ]),
   mutation('claim takes from queues that the worker does not serve', CLAIM, STATEMENTS, [
     '          and ${isInQueue(sql)}\n',
@@ -308,7 +308,7 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('start for a life that drains', CLAIM, STATEMENTS, [
-    `l.cancel_requested_at is null\n                 and me.state = 'live')`,
+    "l.cancel_requested_at is null\n                   and me.state = 'live')",
     'l.cancel_requested_at is null)',
   ]),
   mutation('a start that committed is refused to a life that drains since', CLAIM, DRAINS, [
@@ -320,25 +320,22 @@ export const MUTATIONS = [
     CLAIM,
     STATEMENTS,
     [`-- neither stopped nor reaped\n        and lease_until > db_clock()\n`, '-- neither stopped nor reaped\n'],
-    [
-      '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n        and l.holder',
-      '      where l.holder',
-    ],
+    ['      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n', ''],
   ),
   mutation('start does not look at the lease again after it waited', CLAIM, RACES, [
-    '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n        and l.holder',
-    '      where l.holder',
+    '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n',
+    '',
   ]),
   mutation('start looks at the worker row without locking it', CLAIM, RACES, [
     '        and lease_until > db_clock()\n      for key share\n',
     '        and lease_until > db_clock()\n',
   ]),
   mutation('start by another holder', CLAIM, STATEMENTS, [
-    "        and l.holder = me.id                                 -- still this life's\n",
+    "          and (l.holder = me.id) is true                     -- still this life's\n",
     '',
   ]),
   mutation('start under an old fence', CLAIM, STATEMENTS, [
-    "        and l.fence = i.fence                                -- and this claim's\n",
+    "          and l.fence = i.fence                              -- and this claim's\n",
     '',
   ]),
   mutation('start in spite of a cancel request', CLAIM, STATEMENTS, [
@@ -346,8 +343,8 @@ export const MUTATIONS = [
     `l.state = 'claimed'\n`,
   ]),
   mutation('start does not lock the run', CLAIM, RACES, [
-    `-- a life that drains starts nothing\n      order by l.run_id\n      for update of l\n`,
-    `-- a life that drains starts nothing\n      order by l.run_id\n`,
+    '-- a life that drains starts nothing\n        for update\n',
+    '-- a life that drains starts nothing\n',
   ]),
   // release
   mutation('release by another holder', CLAIM, STATEMENTS, [
@@ -372,11 +369,11 @@ export const MUTATIONS = [
   ]),
   // finish
   mutation('finish by another holder', FINISH, STATEMENTS, [
-    "l.holder = ${worker}                             -- still this life's",
+    "(l.holder = ${worker}) is true                 -- still this life's",
     'true',
   ]),
   mutation('finish under an old fence', FINISH, STATEMENTS, [
-    "        and l.fence = i.fence                                -- and this claim's\n",
+    "          and l.fence = i.fence                              -- and this claim's\n",
     '',
   ]),
   mutation('finish of what never started', FINISH, STATEMENTS, [
@@ -388,8 +385,8 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('finish does not lock the run', FINISH, RACES, [
-    '      order by l.run_id\n      for update of l\n',
-    '      order by l.run_id\n',
+    'l.cancel_requested_at is not null)\n        for update\n',
+    'l.cancel_requested_at is not null)\n',
   ]),
   mutation('an end that another life wrote is taken for its own', FINISH, RACES, [
     '      and r.worker_id = ${worker}\n',
@@ -401,8 +398,8 @@ export const MUTATIONS = [
   ]),
   mutation('an end of another claim is taken for its own', FINISH, RACES, ['      and r.fence = i.fence`', '`']),
   mutation('an end leaves its live row', ENDING, STATEMENTS, [
-    'delete from live_runs l using ending e\n',
-    'update live_runs l set priority = l.priority from ending e\n',
+    'delete from live_runs where run_id = any (array(select run_id from ending))\n',
+    'update live_runs set priority = priority where run_id = any (array(select run_id from ending))\n',
   ]),
   mutation('an end writes no event', ENDING, STATEMENTS, [
     "               'fence', fence))\n      from outcome\n",
@@ -415,7 +412,7 @@ export const MUTATIONS = [
   ]),
   mutation('cancel of another organization', CANCEL, STATEMENTS, [' and l.organization_id = i."organizationId"', '']),
   mutation('cancel ends what a worker holds', CANCEL, STATEMENTS, [
-    `      where k.state in ('held', 'pending', 'parked')\n`,
+    "      where k.live_state in ('held', 'pending', 'parked')\n",
     '',
   ]),
   mutation('cancel does not lock the run', CANCEL, RACES, [
@@ -423,7 +420,7 @@ export const MUTATIONS = [
     '      order by l.run_id\n',
   ]),
   mutation('cancel builds on what was there before a claim', CANCEL, RACES, [
-    '          state = k.state, not_before = k.not_before, holder = k.holder, claimed_at = k.claimed_at,\n          started_at = k.started_at\n',
+    '          state = k.live_state, not_before = k.not_before, holder = k.holder, claimed_at = k.claimed_at,\n          started_at = k.started_at\n',
     '          priority = l.priority\n',
   ]),
   // reap and settle
@@ -456,8 +453,8 @@ export const MUTATIONS = [
     '      where',
   ]),
   mutation('settle requeues what was running', SETTLE, STATEMENTS, [
-    `        and k.state = 'claimed'                              -- its tool never started\n`,
-    '',
+    "        and k.live_state = 'claimed' ",
+    '        and true ',
   ]),
   mutation('settle requeues in spite of a cancel request', SETTLE, STATEMENTS, [
     '        and k.cancel_requested_at is null\n',
@@ -543,10 +540,7 @@ export const MUTATIONS = [
     'if (isBehindGap && at < 0) return {',
   ]),
   // submit
-  mutation('submit of a known id', SUBMIT, STATEMENTS, [
-    '      where not exists (select from runs r where r.id = i.id)            -- the id is new\n',
-    '',
-  ]),
+  mutation('submit of a known id', SUBMIT, STATEMENTS, ['(select true from runs r where r.id = i.id) is null', 'true']),
   mutation('submit with a known key', SUBMIT, SUBMITS, [
     '      where u.key is null or u.id in (select run_id from keyed)          -- the key is new\n',
     '',
@@ -818,12 +812,18 @@ export const MUTATIONS = [
   // run again, and wait
   mutation('what has not ended is run again', RUNS, RERUNS, ['if (!isEnded(earlier.state))', 'if (false)']),
   mutation('a rerun does not say of what', RUNS, RERUNS, ['id: undefined }, earlier.id)', 'id: undefined }, null)']),
-  mutation('a rerun without an entry of what it does again', SUBMIT, RERUNS, [`, 'rerunOf', f."rerunOfObject")`, ')']),
-  mutation('a rerun without an event of what it does again', SUBMIT, RERUNS, [
-    `'principal', principal, 'rerunOf', "rerunOfObject"))`,
-    `'principal', principal))`,
+  mutation('a rerun without an entry of what it does again', SUBMIT, RERUNS, [
+    '      rerunOf,\n      specDigest',
+    '      specDigest',
   ]),
-  mutation('a rerun without its key', RUNS_EDGE, RERUNS, ['key: idempotencyKeyOf(request),', 'key: null,']),
+  mutation('a rerun without an event of what it does again', SUBMIT, RERUNS, [
+    'submitted: { origin, principal, rerunOf }',
+    'submitted: { origin, principal }',
+  ]),
+  mutation('a rerun without its key', RUNS_EDGE, RERUNS, [
+    'this.runs.rerun(caller, id, bearingOf(request))',
+    'this.runs.rerun(caller, id, { ...bearingOf(request), key: null })',
+  ]),
   mutation('a rerun starts behind the others', 'src/runs/submits.ts', RERUNS, [
     'return { kind, name, queue, priority,',
     'return { kind, name, queue, priority: Math.min(priority, 0),',
@@ -876,7 +876,7 @@ export const MUTATIONS = [
     'not_before = null ',
   ]),
   mutation('an end without its progress', ENDING, REPORT_STORES, [
-    '        progress = g.progress\n',
+    '        progress = e.progress\n',
     '        progress = null\n',
   ]),
   mutation('a tool may report the events of the product', REPORT_RULES, REPORT_READS, ['(?!run\\.)', '']),
@@ -1323,7 +1323,7 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('a silent connection is listened to for ever', WAKE, WAKES, [
-    '    await listen(session);\n    this.failures',
+    '    await refuseReadOnly(session);\n    this.failures',
     '    this.failures',
   ]),
   mutation('a cancel is told to nobody', WAKE_RULES, WAKES, [
@@ -1411,7 +1411,7 @@ export const MUTATIONS = [
 
   // janitors: what the statements of architecture §3 and their callers promise beside the guards above
   mutation('a start sent again is refused', CLAIM, RACES, [
-    `(l.state = 'running'                             -- started before\n             or (l.state = 'claimed'`,
+    "(l.state = 'running'                           -- started before\n               or (l.state = 'claimed'",
     `((l.state = 'claimed'`,
   ]),
   mutation('release does not lock the run', CLAIM, RACES, [
@@ -1621,7 +1621,7 @@ export const MUTATIONS = [
 
   // what a lost life still wanted to write is told
   mutation('an end that a lost life keeps to itself is not logged', EXECUTOR, EXECUTIONS, [
-    "{ code: 'run_end_withheld', ...about }",
+    "{ code: 'run_end_withheld', ...about() }",
     '{}',
   ]),
   mutation('a write that was refused because the run is lost is not logged', CAPTURE, EXECUTIONS, [
@@ -1629,7 +1629,7 @@ export const MUTATIONS = [
     '{}',
   ]),
   mutation('an end that was refused is not logged', EXECUTOR, EXECUTIONS, [
-    "{ code: 'run_end_refused', ...about }",
+    "{ code: 'run_end_refused', ...about() }",
     '{}',
   ]),
   // many replicas behind a balancer
@@ -1712,7 +1712,7 @@ export const MUTATIONS = [
     'this.permits.give(restMs * 0);',
   ]),
   mutation('a refused connection is a lost one', DB, ROOMS, [
-    'if (this.refused > 0) this.refused -= 1;\n        else ',
+    '        if (this.refused > 0) {\n          this.refused -= 1;\n          return;\n        }\n',
     '',
   ]),
   mutation('pools open connections before the lease keeper has its own', DB, ROOMS, [
@@ -1855,10 +1855,13 @@ export const MUTATIONS = [
     '',
   ]),
   mutation('what is forbidden leaves no trace', GUARD, REFUSED, [
-    "        this.refusals.note(caller, refusalOf('forbidden', request));\n",
+    "    if (caller) this.refusals.note(caller, refusalOf('forbidden', request));\n",
     '',
   ]),
-  mutation('every fault counts as a refusal', GUARD, REFUSED, [" && thrown.code === 'forbidden'", '']),
+  mutation('every fault counts as a refusal', 'src/platform/http/problem.filter.ts', REFUSED, [
+    "if (found.code === 'forbidden') this.noteForbidden",
+    'this.noteForbidden',
+  ]),
   mutation(
     'an entry about a refusal bears what was asked for',
     GUARD,
@@ -1914,15 +1917,15 @@ export const MUTATIONS = [
     "'kind'",
   ]),
   mutation('a requeue leaves no entry', SETTLE, COVERAGE, [
-    "    change as (\n      select run_id, chain, payload, state as result, facts from ended\n      union all\n      select run_id, chain, payload, 'requeued', null from requeued\n    ),",
-    '    change as (\n      select run_id, chain, payload, state as result, facts from ended\n    ),',
+    "\n      union all\n      select run_id, chain, action, payload, 'requeued', null from requeued\n",
+    '\n',
   ]),
   mutation('nobody says that a transition is audited', MACHINE, COVERAGE, [
     "'unchanged', {\n    audited: true,\n    event: 'run.cancel_requested',",
     "'unchanged', {\n    event: 'run.cancel_requested',",
   ]),
   mutation('a refused change was made all the same', SUBMIT, 'test/audit/recorded.api.spec.ts', [
-    '    cross join lateral audit_append(e.chains, e.payloads, e.run_ids) a   -- joined to nothing: it runs once`,',
+    '    cross join lateral audit_append(e.chains, e.actions, e.payloads, e.run_ids) a`,',
     "    cross join lateral (select n as entry, 'c:1:x' as receipt from generate_series(1, cardinality(e.run_ids)) n) a`,",
   ]),
   mutation('anchors may be changed', 'migrations/0004_evidence.sql', 'test/runs/ended.contract.spec.ts', [
@@ -2914,7 +2917,7 @@ export const MUTATIONS = [
     'a run that was not due can not be flagged behind its claim',
     CANCEL,
     'test/runs/cancel-races.contract.spec.ts',
-    ['state = k.state, not_before = k.not_before,', 'state = k.state,'],
+    ['state = k.live_state, not_before = k.not_before,', 'state = k.live_state,'],
   ),
 
   // The simulated cluster ---------------------------------------------------------------------------------------------
@@ -2931,7 +2934,7 @@ export const MUTATIONS = [
         '      where',
       ],
     ],
-    ['simulated: a worker that drains starts', CLAIM, ["\n                 and me.state = 'live'))", '))']],
+    ['simulated: a worker that drains starts', CLAIM, ["\n                   and me.state = 'live'))", '))']],
     [
       'simulated: a start looks at no lease',
       CLAIM,
@@ -2941,9 +2944,8 @@ export const MUTATIONS = [
         "        and state in ('live', 'draining')\n",
       ],
       [
-        '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n' +
-          '        and l.holder = me.id  ',
-        '      where l.holder = me.id  ',
+        '      where me.lease_until > db_clock()                      -- read again, after the row was waited for\n',
+        '',
       ],
     ],
     [
@@ -2956,11 +2958,7 @@ export const MUTATIONS = [
       FINISH,
       ["        and (i.state <> 'canceled' or l.cancel_requested_at is not null)\n", ''],
     ],
-    [
-      'simulated: what runs is put back',
-      SETTLE,
-      ["        and k.state = 'claimed'                              -- its tool never started\n", ''],
-    ],
+    ['simulated: what runs is put back', SETTLE, ["        and k.live_state = 'claimed' ", '        and true ']],
     [
       'simulated: runs of the living are settled',
       SETTLE,
@@ -2975,10 +2973,10 @@ export const MUTATIONS = [
     [
       'simulated: a cancel ends what runs',
       CANCEL,
-      ["      where k.state in ('held', 'pending', 'parked')\n", "      where k.state <> 'claimed'\n"],
+      ["      where k.live_state in ('held', 'pending', 'parked')\n", "      where k.live_state <> 'claimed'\n"],
       [
-        "and k.state in ('claimed', 'running')\n        and k.cancel",
-        "and k.state in ('claimed')\n        and k.cancel",
+        "and k.live_state in ('claimed', 'running')\n        and k.cancel",
+        "and k.live_state in ('claimed')\n        and k.cancel",
       ],
     ],
     [
@@ -3059,8 +3057,12 @@ export const MUTATIONS = [
     ['has a worker with a lease', '        and ${holdsLease(sql)}\n    ),\n    claimer', '    ),\n    claimer'],
     ['has a worker with a free slot', 'slots - held as free', 'slots as free'],
     ['stands behind others', 'standing.ahead < c.free', 'standing.ahead <= c.free'],
-    ['stands behind what is pending', '            where ${isPending(sql)}\n              and ', '            where '],
-    ['stands behind what is due', '              and ${isDue(sql)}\n', ''],
+    [
+      'stands behind what is pending',
+      'where ${isClaimable(sql)}\n',
+      'where l.holder is null and l.not_before is null\n',
+    ],
+    ['stands behind what is due', 'where ${isClaimable(sql)}\n', "where l.state = 'pending'\n"],
     ['stands behind its own queue', '              and ${isInQueue(sql)}\n', ''],
     [
       'stands behind a higher priority',
@@ -3080,8 +3082,8 @@ export const MUTATIONS = [
     ]),
   ),
   ...[
-    ['pending', '        where ${isPending(sql)}\n', '        where l.holder is null\n'],
-    ['due', '          and ${isDue(sql)}                                  -- due\n', ''],
+    ['pending', 'where ${isClaimable(sql)} ', 'where l.holder is null and l.not_before is null '],
+    ['due', 'where ${isClaimable(sql)} ', "where l.state = 'pending' "],
     ['in a served queue', '          and ${isInQueue(sql)}\n', ''],
     ['in an open queue', '        and ${isOpen(sql)}\n', ''],
     ['before others', 'order by next.priority desc, next.position\n', 'order by next.position\n'],
@@ -3177,8 +3179,8 @@ export const MUTATIONS = [
     'if (isTransient(error) ||',
   ]),
   mutation('a batch has the common limit of bodies', 'src/platform/http/larger-body.ts', BATCH_API, [
-    'if (bodyLimit !== undefined) route.bodyLimit',
-    'if (bodyLimit === null) route.bodyLimit',
+    '    route.bodyLimit = bodyLimit;\n',
+    '',
   ]),
   mutation('large statements go side by side', 'src/runs/turns.ts', 'test/runs/turns.unit.spec.ts', [
     'size: 1,',
@@ -3536,7 +3538,7 @@ export const MUTATIONS = [
     'a query that is no text is taken',
     'src/platform/http/app.ts',
     'test/platform/http/odd-requests.api.spec.ts',
-    ["    decodeURIComponent(url.split('?').slice(1).join('?'));\n", ''],
+    ['    decodeURIComponent(url.slice(query + 1));\n', ''],
   ),
   mutation('of a whole URL all counts', 'src/platform/http/app.ts', 'test/platform/http/odd-requests.api.spec.ts', [
     "target.replace(ORIGIN, '')",
