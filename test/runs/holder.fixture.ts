@@ -46,7 +46,9 @@ export class Holder {
   /** Claims the oldest run of the surface's queue: also a noop in a step of its own, as if an earlier version had made it. */
   async claim(): Promise<Hold> {
     const { pool, queue } = this.surface;
-    await pool.run((sql) => sql`update live_runs set kind = null where queue = ${queue} and kind = 'noop' and claimable`);
+    await pool.run(
+      (sql) => sql`update live_runs set kind = null where queue = ${queue} and kind = 'noop' and claimable`,
+    );
     const [claimed] = await claimIfLive(pool, this.id, [queue], 1);
     if (!claimed) throw new Error('there is nothing to claim');
     return { runId: claimed.runId, fence: claimed.fence };
