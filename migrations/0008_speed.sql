@@ -2,9 +2,7 @@
 
 -- What every run costs, made less. In the order in which submits and ends take these tables, all at once: who holds one of
 -- them never waits for another that is taken here.
-lock table live_runs in access exclusive mode;
-lock table runs in share row exclusive mode;
-lock table audit_heads, audit_entries in share row exclusive mode;
+lock table live_runs, runs, audit_heads, audit_entries in access exclusive mode;
 
 -- Whether a claim may take it. A column of its own, so that no index names the state: then the step from claimed to running
 -- changes nothing that an index holds, and stays in its page.
@@ -24,7 +22,7 @@ alter table runs drop constraint runs_root_id_fkey, drop constraint runs_organiz
 alter table audit_entries drop constraint audit_entries_chain_id_fkey;
 
 -- Checks are made again with every update, of all columns: a pattern is most of what that costs.
-alter table runs drop constraint runs_queue_check, add constraint runs_queue_check check (length(queue) between 1 and 63);
+alter table runs drop constraint runs_queue_check;
 
 -- Room for the outcome beside the record: an update that finds none in its page writes into every index of the table.
 alter table runs set (fillfactor = 45);

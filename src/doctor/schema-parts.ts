@@ -56,7 +56,6 @@ export const SCHEMA_PARTS: readonly Part[] = Object.freeze([
   { kind: 'constraint', name: 'runs_origin_check', on: 'runs' },
   { kind: 'constraint', name: 'runs_parent_id_fkey', on: 'runs' },
   { kind: 'constraint', name: 'runs_priority_check', on: 'runs' },
-  { kind: 'constraint', name: 'runs_queue_check', on: 'runs' },
   { kind: 'constraint', name: 'runs_spec_check', on: 'runs' },
   { kind: 'constraint', name: 'runs_state_check', on: 'runs' },
   { kind: 'constraint', name: 'runs_timeout_ms_check', on: 'runs' },
