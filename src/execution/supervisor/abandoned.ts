@@ -5,7 +5,7 @@
  */
 import { closeSync, constants, openSync } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { removeTree } from './folder.js';
 
 export const ROOT_PREFIX = 'capstan-tools-';
@@ -14,8 +14,14 @@ export const KEEPER_PIPE = 'keeper';
 /** Younger ones may belong to a supervisor that is only about to open its pipe. */
 const SURELY_OPENED_AFTER_MS = 60_000;
 
-/** Removes them; resolves also when something could not be looked at or removed. */
-export async function removeAbandoned(tempDir: string, nowMs: number): Promise<void> {
+/**
+ * Removes those beside `made`, a folder of this very moment: how old they are goes by its time, which is the file system's
+ * for all of them, for processes may disagree about what time it is. Resolves also when something could not be looked at
+ * or removed.
+ */
+export async function removeAbandoned(made: string): Promise<void> {
+  const { mtimeMs: nowMs } = await lstat(made);
+  const tempDir = dirname(made);
   const names = await readdir(tempDir).catch(() => []);
   for (const name of names.filter((name) => name.startsWith(ROOT_PREFIX))) {
     const root = join(tempDir, name);

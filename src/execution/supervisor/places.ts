@@ -22,12 +22,12 @@ export interface Places {
 
 /** Makes them, and removes those of supervisors that are dead. Nothing is left behind when it rejects. */
 export async function makePlaces(tempDir: string, memoryDir: string): Promise<Places> {
-  const isMemory = await isInMemory(memoryDir);
-  for (const dir of isMemory ? [tempDir, memoryDir] : [tempDir]) await removeAbandoned(dir, Date.now());
   const root = await mkdtemp(join(tempDir, ROOT_PREFIX));
   let places: Places = { root, pipes: root };
   try {
-    if (isMemory) places = { root, pipes: await mkdtemp(join(memoryDir, ROOT_PREFIX)).catch(() => root) };
+    if (await isInMemory(memoryDir))
+      places = { root, pipes: await mkdtemp(join(memoryDir, ROOT_PREFIX)).catch(() => root) };
+    for (const made of new Set([places.root, places.pipes])) await removeAbandoned(made);
     await makeFifos([...new Set([places.root, places.pipes])].map((folder) => join(folder, KEEPER_PIPE)));
     return places;
   } catch (error) {

@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { removeAbandoned } from '../../../src/execution/supervisor/abandoned.js';
 import { removeTree } from '../../../src/execution/supervisor/folder.js';
 import { compiledSource } from '../../compiled.js';
@@ -79,7 +79,8 @@ describe('a link in the place of a folder is not followed', () => {
     const { temp, precious } = linked('capstan-tools-of-mine');
     execFileSync('chmod', ['700', precious]);
     writeFileSync(join(precious, 'data'), 'mine');
-    await removeAbandoned(temp, Date.now() + 3_600_000);
+    utimesSync(precious, 1, 1);
+    await removeAbandoned(mkdtempSync(join(temp, 'capstan-tools-')));
     expect(readdirSync(precious)).toEqual(['data']);
   });
 
@@ -103,10 +104,26 @@ describe('a folder that a killed supervisor left behind', () => {
     const [dead, living, stranger] = [made('capstan-tools-dead'), made('capstan-tools-live'), made('other-dead')];
     const readFd = openSync(join(living, 'keeper'), constants.O_RDONLY | constants.O_NONBLOCK);
     onTestFinished(() => closeSync(readFd));
-    const later = Date.now() + 61_000;
-    const young = made('capstan-tools-young');
-    utimesSync(young, later / 1_000, later / 1_000);
-    await removeAbandoned(base, later);
-    expect([dead, living, stranger, young].map((folder) => existsSync(folder))).toEqual([false, true, true, true]);
+    const [young, own] = [made('capstan-tools-young'), made('capstan-tools-own')];
+    for (const folder of [dead, living, stranger]) utimesSync(folder, Date.now() / 1_000 - 61, Date.now() / 1_000 - 61);
+    await removeAbandoned(own);
+    expect([dead, living, stranger, young, own].map((folder) => existsSync(folder))).toEqual([
+      false,
+      true,
+      true,
+      true,
+      true,
+    ]);
+  });
+
+  it('S4-19 is told by the time that the file system keeps, whatever this process takes for the time', async () => {
+    const base = mkdtempSync(join(tmpdir(), 'capstan-spec-'));
+    onTestFinished(() => rmSync(base, { recursive: true, force: true }));
+    const [young, own] = ['capstan-tools-young', 'capstan-tools-own'].map((name) => join(base, name));
+    for (const folder of [young ?? '', own ?? '']) mkdirSync(folder);
+    vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 3_600_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    await removeAbandoned(own ?? '');
+    expect(existsSync(young ?? '')).toBe(true);
   });
 });
