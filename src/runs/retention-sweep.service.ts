@@ -23,7 +23,7 @@ import {
 import { expireKeys } from './submit.sql.js';
 import type { NewWorker } from './worker.js';
 
-/** Runs of one look: some 70 ms. */
+/** Runs of one look: some 20 ms. */
 const WALK = 5_000;
 /** Runs of one removal, and what their tools wrote: each some 50 ms, or one run. */
 const MOST_RUNS = 1_000;

@@ -22,7 +22,7 @@ export type Day = string;
 export interface DueRun {
   readonly id: string;
   readonly day: Day;
-  /** What its tool wrote; 0 where it goes with a whole day. */
+  /** What its tool wrote. */
   readonly bytes: number;
 }
 
@@ -86,11 +86,8 @@ export async function lookForDue(
       order by r.created_at, r.id
       limit ${limit}
     ),
-    needed as materialized (${neededOf(sql, 'walked')}),
     judged as materialized (
-      select w.*, coalesce(w.ended_at < o.before and w.id <> all (array(select id from needed)), false) as is_due
-      from walked w
-      cross join o
+      select r.*, coalesce(${isDue(sql)}, false) as is_due from walked r cross join o
     ),
     weighed as (
       select j.*, coalesce(w.bytes, 0) as bytes
@@ -98,8 +95,7 @@ export async function lookForDue(
       left join lateral (
         select c.pos + length(c.data) as bytes
         from run_output c
-        where ${day === null}                                 -- a whole day goes, however much is in it
-          and j.is_due and c.run_day = j.run_day and c.run_id = j.id
+        where j.is_due and c.run_day = j.run_day and c.run_id = j.id
         order by c.fence desc, c.batch desc
         limit 1
       ) w on true
@@ -156,22 +152,15 @@ export async function removeIfDue(pool: Pool, defaultMs: number, removal: Remova
       ${retentionOf(sql, organizationId, defaultMs)}
       for share                                              -- who asks for longer is heard before anything more goes
     ),
-    asked as materialized (
-      select r.id, r.parent_id, i.object
+    due as materialized (
+      select r.id, i.object, r.state, r.created_at, r.ended_at
       from unnest(${ids}::uuid[], ${objects}::text[]) as i (id, object)
       join runs r on r.id = i.id
-    ),
-    needed as materialized (${neededOf(sql, 'asked')}),
-    due as materialized (
-      select r.id, a.object, r.state, r.created_at, r.ended_at
-      from asked a
-      join runs r on r.id = a.id
       cross join o
       where (select is_mine from turn)
         and r.organization_id = ${organizationId}
         and ${isOfDay(sql, day)}
-        and r.ended_at < o.before
-        and r.id <> all (array(select id from needed))       -- what ended begins no child and lives no more
+        and ${isDue(sql)}
       order by r.id
       for update of r skip locked
     ),
@@ -255,21 +244,13 @@ function retentionOf(sql: Sql, organizationId: string, defaultMs: number): postg
     where id = ${organizationId}`;
 }
 
-/**
- * Runs of the CTE `some` that something needs, whenever they ended. Each table is asked once for all of them: asked once for
- * each, by a plan that knows nothing of the table yet or was made while it was small, it is read whole a thousand times.
- */
-function neededOf(sql: Sql, some: string): postgres.PendingQuery<postgres.Row[]> {
-  const ids = sql`any (array(select id from ${sql(some)}))`;
+/** Of a row `r` of runs, beside the organization as `o`. */
+function isDue(sql: Sql): postgres.PendingQuery<postgres.Row[]> {
   return sql`
-    select l.run_id as id from live_runs l where l.run_id = ${ids}              -- it lives, whatever its record says
-    union all
-    select c.parent_id from runs c where c.parent_id = ${ids}                   -- children go before their parents
-    union all
-    select m.id
-    from runs m
-    join live_runs l on l.run_id = m.root_id                                    -- its family lives
-    where m.id = any (array(select id from ${sql(some)} where parent_id is not null))`;
+    r.ended_at < o.before
+        and not exists (select from live_runs l where l.run_id = r.id)         -- whatever its record says
+        and not exists (select from runs c where c.parent_id = r.id)           -- children go before their parents
+        and (r.parent_id is null or not exists (select from live_runs l where l.run_id = r.root_id))`;
 }
 
 function isOfDay(sql: Sql, day: Day | null): postgres.PendingQuery<postgres.Row[]> {
